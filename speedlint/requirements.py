@@ -23,6 +23,8 @@ _EXACTLY = r"(?<![=!<>~])={1,3}"
 """``==``; also ``=``, as conda writes it, in files for pip that were filled by conda."""
 _BOUND = re.compile(rf"(?:{_EXACTLY}|>=?|~=)\s*v?(\d+)(?:\.(\d+))?")
 _UPPER = re.compile(rf"({_EXACTLY}|<=?|~=)\s*v?(\d+)(?:\.(\d+))?(?:\.(\d+))?")
+_LISTED = re.compile(r"^\s*([A-Za-z][\w.-]*)[ \t]+v?(\d+(?:\.\d+)+(?:\+\w+)?)(?:[ \t]+[\w.-]+){0,2}[ \t]*$")
+"""A line of a list that no tool reads, or that one printed: ``torch 1.4.0``, ``torch   1.13.1   pypi_0   pypi``."""
 _OLD_TORCH = re.compile(
     r"^\s*(?:[-*+]\s+)?[\[`*]*(?:python[^,\n]*,\s*)?pytorch[\]`*]*\s*(?:==?\s*|v)?0\.([123])(?:\.\d+)?[`*]*\s*(?:,|$)",
     re.IGNORECASE | re.MULTILINE,
@@ -210,7 +212,7 @@ def _specifiers(requirement: str) -> str:
 
 
 def _from_text(text: str, _: str) -> Iterator[str]:
-    yield from text.splitlines()
+    yield from (_LISTED.sub(r"\1==\2", line) for line in text.splitlines())
 
 
 def _from_pyproject(text: str, package: str) -> Iterator[str]:

@@ -54,3 +54,48 @@ def test_reads_of_a_network_on_the_host(project: Project, moved: str, handed: st
     project.write("placing.py", "def placed(module):\n    return module.cuda()\n")
     text = f"from placing import placed\n{TRAINS.format(moved=moved, handed=handed)}"
     assert len(project.findings(project.write("train.py", text))) == reads
+
+
+MOVES = """
+import torch
+from torch.utils.data import DataLoader
+
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(torch.load("rows.pt"), batch_size=64, num_workers=4, pin_memory=True)
+
+
+def prepared(batch):
+    moved = {{}}
+    for key, value in batch.items():
+        {moves}
+    return moved
+
+
+for epoch in range(10):
+    for batch in loader:
+        batch = prepared(batch)
+        loss = model(batch["x"]).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print("{{}}".format(batch[{read}]))
+"""
+KEEPS = 'if key == "name":\n            moved[key] = value\n        else:\n            moved[key] = value.cuda()'
+
+
+@pytest.mark.parametrize(
+    ("moves", "read", "reads"),
+    [
+        (KEEPS, '"name"', 0),
+        (KEEPS, '"y"', 1),
+        (KEEPS.replace('"name"', '"other"'), '"name"', 1),
+        ("moved[key] = value.cuda()", '"name"', 1),
+        (KEEPS.replace("if key ==", "if value =="), '"name"', 1),
+    ],
+)
+def test_an_entry_of_a_batch_that_is_told_from_the_others_by_its_key(
+    project: Project, moves: str, read: str, reads: int
+) -> None:
+    project.configure("select = ['SPD303']")
+    assert len(project.findings(project.write("train.py", MOVES.format(moves=moves, read=read)))) == reads

@@ -318,6 +318,24 @@ def test_workers_that_start_once_in_many_steps(project: Project, every: str, lev
     assert _levels(project, "train.py", SELDOM.replace("EVERY", every), "SPD203") == [level]
 
 
+@pytest.mark.parametrize(
+    ("ends", "level"),
+    [
+        ("if step == 500:\n                break", "note"),
+        ("if not torch.isfinite(loss):\n                break", "warning"),
+        ("for each in images:\n                break", "warning"),
+        ("if '--try' in sys.argv:\n                break", "note"),
+        ("if args.debug:\n                break", "warning"),
+    ],
+)
+def test_workers_of_a_loader_that_is_left_early(project: Project, ends: str, level: str) -> None:
+    parsed = "import argparse, sys\nparser = argparse.ArgumentParser()\nparser.add_argument('--debug', action='store_true')"
+    text = _text(CONVOLUTIONS, ADAM, imports=f"{parsed}\nargs = parser.parse_args()")
+    text = text.replace("for images, labels in loader", "for step, (images, labels) in enumerate(loader)")
+    text = text.replace("optimizer.step()", f"optimizer.step()\n            {ends}")
+    assert _levels(project, "train.py", text, "SPD203") == [level]
+
+
 @pytest.mark.parametrize(("every", "level"), [("20", "note"), ("2", "warning"), ("len(loader)", "warning")])
 @pytest.mark.parametrize("is_inline", [True, False])
 def test_workers_that_start_once_in_many_epochs(project: Project, every: str, level: str, is_inline: bool) -> None:
@@ -1102,6 +1120,21 @@ def test_a_copy_of_what_a_loader_elsewhere_reads_without_workers(project: Projec
 
 
 @pytest.mark.parametrize(
+    ("switch", "levels"),
+    [
+        ("torch.backends.cudnn.enabled = False", []),
+        ("if 'slow' in torch.__version__:\n    torch.backends.cudnn.enabled = False", ["warning"]),
+        ("def slow():\n    torch.backends.cudnn.enabled = False", ["warning"]),
+        ("torch.backends.cudnn.enabled = True", ["warning"]),
+    ],
+)
+def test_convolutions_that_an_import_takes_from_cudnn(project: Project, switch: str, levels: list[str]) -> None:
+    project.write("evaluating.py", f"import torch\n\n{switch}\n")
+    text = _text(f"self.run = nn.Sequential({DEEP.format(kind='2d')})", ADAM, imports="import evaluating")
+    assert _levels(project, "train.py", text, "SPD402") == levels
+
+
+@pytest.mark.parametrize(
     ("visible", "level"), [('"0"', "note"), ('"0,1"', "warning"), ("args.gpu", "note"), ("args.gpus", "warning")]
 )
 def test_a_wrapper_for_the_one_gpu_that_is_visible(project: Project, visible: str, level: str) -> None:
@@ -1117,6 +1150,37 @@ os.environ["CUDA_VISIBLE_DEVICES"] = WHICH
 """.replace("WHICH", visible)
     text = _text(CONVOLUTIONS, ADAM, imports=parsed).replace("Body().cuda()", "nn.DataParallel(Body()).cuda()")
     assert _levels(project, "train.py", text, "SPD603") == [level]
+
+
+@pytest.mark.parametrize(
+    ("default", "commands", "asked", "level"),
+    [
+        (1, "", "opt.ngpu > 1", "note"),
+        (1, "", "torch.cuda.is_available() and opt.ngpu > 1", "note"),
+        (1, "python train.py --ngpu 4\n", "opt.ngpu > 1", "warning"),
+        (1, "python train.py --ngpu 1\n", "opt.ngpu > 1", "note"),
+        (2, "", "opt.ngpu > 1", "warning"),
+        (1, "", "torch.cuda.device_count() > 1", "warning"),
+        (1, "", "opt.ngpu > 0", "warning"),
+        (1, "", "opt.ngpu > 1 or torch.cuda.device_count() > 1", "warning"),
+    ],
+)
+def test_wrappers_for_several_gpus_that_an_option_asks_for(
+    project: Project, default: int, commands: str, asked: str, level: str
+) -> None:
+    parsed = f"""
+import argparse
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--ngpu", type=int, default={default})
+opt = parser.parse_args()
+"""
+    wraps = f"Body().cuda()\n    other = Body().cuda()\n    if {asked}:\n        model = nn.DataParallel(model)"
+    wraps += "\n        other = nn.DataParallel(other)\n    model = nn.Sequential(model, other)"
+    project.write("README.md", commands)
+    text = _text(CONVOLUTIONS, ADAM, imports=parsed).replace("Body().cuda()", wraps)
+    assert _levels(project, "train.py", text, "SPD603") == [level, level]
+    assert len({each["cause"] for each in project.findings("train.py", "--notes")}) == 1
 
 
 @pytest.mark.parametrize(

@@ -547,6 +547,27 @@ def test_a_loop_over_several_loaders_raises_with_each_or_not_for_sure(project: P
     assert found["level"] == level
 
 
+WHOLE = SEVERAL.replace("for images, labels in loader:", "for images in loader:\n        {moved}").replace(
+    "labels.cuda()", "images.long()"
+)
+
+
+@pytest.mark.parametrize(
+    ("few", "moved", "level"),
+    [
+        ("torch.load('a.pt'), index", "images = images.cuda()", "note"),
+        ("torch.load('a.pt'), index", "images = images[0].cuda()", "warning"),
+        ("torch.load('a.pt'), index", "images = [each.cuda() for each in images][0]", "warning"),
+        ("torch.load('a.pt')", "images = images.cuda()", "warning"),
+    ],
+)
+def test_a_list_of_the_parts_of_items_is_no_tensor(project: Project, few: str, moved: str, level: str) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    text = WHOLE.format(few=few, moved=moved).replace("    train(DataLoader(Many(), batch_size=32))\n", "")
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level
+
+
 CHANGED = [
     "torch.nn.modules.module.register_module_forward_hook(lambda module, x, out: out[:2])",
     "model.forward = lambda x: (x, x)",

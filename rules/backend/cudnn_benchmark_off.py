@@ -77,6 +77,8 @@ def _is_meant(setting: cudnn.Setting, script: Script) -> bool:
 def _matters(script: Script) -> bool:
     if cudnn.is_on_in_program(script, "benchmark") or cudnn.is_settled(script) or training.is_loop_of_framework(script):
         return False
+    if cudnn.is_off_in_program(script):
+        return False
     return cudnn.is_planar(script) and cudnn.shapes_are_fixed(script)
 
 

@@ -50,7 +50,7 @@ from collections.abc import Iterator
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
-from speedlint.shapes import evaluation
+from speedlint.shapes import evaluation, worth
 from speedlint.shapes.model import wrapping
 
 _WRAPPERS = frozenset({"torch.nn.DataParallel"})
@@ -86,6 +86,8 @@ def _why_trifle(call: syntax.Call, script: Script) -> str | None:
         return "the program lets itself see one GPU by default, where the wrapper only hands the call on"
     if wrapping.names_one_gpu(script, call):
         return "it is told of one GPU, where the wrapper only hands the call on"
+    if wrapping.is_for_one_gpu_by_default(script, call):
+        return "it stands under an option that asks for one GPU by default and in the project's commands"
     return "what follows only evaluates" if wrapping.is_for_evaluation(script, call) else None
 
 
@@ -95,5 +97,6 @@ RULE = Rule(
     check=check,
     triggers=(b"DataParallel",),
     worth=_COPIED,
+    cause=worth.one_setup("SPD603"),
     on_gpu=True,
 )

@@ -28,6 +28,7 @@ from speedlint.shapes.model.networks import (
 from speedlint.shapes.optimizer import optimizers
 from speedlint.shapes.schedule import periods
 from speedlint.shapes.sync import reads
+from speedlint.shapes.sync.conditions import is_sanity_check
 from speedlint.shapes.training import Root, roots
 from speedlint.solve import gradients, off
 from speedlint.solve.loops import Does
@@ -214,9 +215,25 @@ def why_workers_start(found: Loader) -> str | None:
     if _may_have_none(found):
         return "the program sets the number of its workers to 0 in some runs"
     read = [start for start in found.starts if isinstance(start.node, syntax.For)]
+    if any(map(_is_left_early, read)):
+        return "a loop over it is left before its end, and workers that persist first finish what they have begun"
     if read and len(read) == len(found.starts) and all(map(_is_read_seldom, read)):
         return "it is read once in many epochs, or in hundreds of steps"
     return None
+
+
+def _is_left_early(start: Start) -> bool:
+    """Whether a loop over a loader ends in a ``break`` in the runs that are made, and not for a loss that is no number."""
+    script, source = start.script, start.script.source
+    ends = (each for each in source.inside(start.node, syntax.Break) if source.enclosing(each, *_REPEATS) is start.node)
+    return any(not off.is_off(script, each) and not _is_for_failure(script, each) for each in ends)
+
+
+def _is_for_failure(script: Script, end: syntax.Break) -> bool:
+    branch = script.source.enclosing(end, syntax.If, syntax.ExceptHandler)
+    return isinstance(branch, syntax.ExceptHandler) or (
+        isinstance(branch, syntax.If) and is_sanity_check(script, branch.test)
+    )
 
 
 def _may_have_none(found: Loader) -> bool:

@@ -956,13 +956,13 @@ class Calls:
         return list(found)
 
     def _given_names(self, value: syntax.Node, up: syntax.Node) -> Iterator[str]:
-        parents, path = self.script.source.parents, tuple[int, ...]()
+        parents, path, given_name = self.script.source.parents, tuple[int, ...](), value
         if isinstance(up, syntax.Element) and isinstance(parents[up], syntax.Tuple):
             whole = parents[up]
             assert isinstance(whole, syntax.Tuple)
             value, up, path = whole, parents[whole], (whole.elements.index(up),)
         match up:
-            case syntax.Return():
+            case syntax.Return() if self.script.definition(given_name) is not None:
                 yield from self._names_of_results(up, path)
             case _ if path:
                 return
@@ -982,6 +982,7 @@ class Calls:
                 taking = (reach.parameter_of(each, call, up) for each in callees if isinstance(call, syntax.Call))
                 yield from (each.name.value for each in taking if each is not None)
 
+    @listed_once
     def _names_of_results(self, gives: syntax.Return, path: tuple[int, ...]) -> Iterator[str]:
         """The names that are bound to what a function returns, or to one part of that."""
         function = self.script.function(gives)

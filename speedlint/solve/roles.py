@@ -290,17 +290,18 @@ class Roles:
 
     def _with_entries(self, mapping: Value, uses: Iterable[syntax.Node]) -> Value:
         """A dict with the entries that ``uses`` of it set: ``d["x"] = y``, ``d[key] = y``."""
-        known, others = dict(mapping.keys), []
-        for key, value in self._set_entries(uses):
+        known, others = dict(mapping.keys), list[tuple[str | None, Value | None]]()
+        for key, but, value in self._set_entries(uses):
             if isinstance(key, str):
                 known[key] = join((known.get(key), value))
             else:
-                others.append(value)
-        keys = tuple((key, join((value, *others))) for key, value in known.items())
-        return mapping._replace(keys=keys, element=join((mapping.element, *known.values(), *others)))
+                others.append((but, value))
+        keys = tuple((key, join((value, *(each for but, each in others if but != key)))) for key, value in known.items())
+        return mapping._replace(keys=keys, element=join((mapping.element, *known.values(), *(each for _, each in others))))
 
-    def _set_entries(self, uses: Iterable[syntax.Node]) -> Iterator[tuple[object, Value | None]]:
-        """The entries of a dict that are set through its ``uses``: the key where it is written out, and the value."""
+    def _set_entries(self, uses: Iterable[syntax.Node]) -> Iterator[tuple[object, str | None, Value | None]]:
+        """The entries of a dict that are set through its ``uses``: the key where it is written out or is compared with one
+        that is, the one that it is not where it is compared with that, and the value."""
         parents = self.script.source.parents
         for use in uses:
             entry = parents[use]
@@ -312,7 +313,36 @@ class Roles:
             elif not isinstance(writer, syntax.AugAssign) or writer.target is not entry:
                 continue
             if isinstance(writer, (syntax.Assign, syntax.AugAssign)):
-                yield key_of(entry), self.evaluate(writer.value)
+                key, but = key_of(entry), None
+                if key is None and (asked := self._key_asked_for(entry, writer)) is not None:
+                    key, but = (asked[0], None) if asked[1] else (None, asked[0])
+                yield key, but, self.evaluate(writer.value)
+
+    def _key_asked_for(self, entry: syntax.Subscript, writer: syntax.Node) -> tuple[str, bool] | None:
+        """The string that the key of an entry is compared with, ``if key == "x"``, where that decides whether it is set,
+        and whether it is that one."""
+        parents = self.script.source.parents
+        branch = parents[parents[writer]]
+        test = self.script.source.enclosing(branch, syntax.If)
+        match test, entry.slice:
+            case (
+                syntax.If(
+                    test=syntax.Comparison(
+                        left=syntax.Name(value=asked),
+                        comparisons=[
+                            syntax.ComparisonTarget(operator=syntax.Equal(), comparator=syntax.SimpleString() as literal)
+                        ],
+                    ),
+                    body=body,
+                    orelse=orelse,
+                ),
+                [syntax.SubscriptElement(slice=syntax.Index(value=syntax.Name(value=key)))],
+            ) if asked == key:
+                if branch is body:
+                    return str(literal.evaluated_value), True
+                if orelse is not None and parents[branch] is orelse:
+                    return str(literal.evaluated_value), False
+        return None
 
     def _added(self, method: tuple[str, syntax.Call]) -> Value | None:
         """What ``append`` or ``extend`` adds to a list."""

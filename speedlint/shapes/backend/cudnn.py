@@ -99,6 +99,16 @@ def is_on_in_program(script: Script, switch: str) -> bool:
     return any(may_be_on(one, switch) for one in script.everywhere(switch.encode()))
 
 
+def is_off_in_program(script: Script) -> bool:
+    """Whether a file that each program of the script's reads switches cuDNN off as it is imported."""
+    return any(
+        setting.value is False and one.function(setting.assign) is None and script.program.is_always_with(script, one)
+        for one in script.everywhere(b"cudnn.enabled")
+        for setting in settings(one, "enabled")
+        if not is_conditional(one, setting.assign) and not is_undone(one, setting.assign, "enabled")
+    )
+
+
 def switched_off_beside(script: Script, assign: syntax.Assign) -> syntax.Assign | None:
     """The line that turns ``benchmark`` on in the other branch of the ``if`` around an assignment, where that branch is
     taken only if an option is set."""

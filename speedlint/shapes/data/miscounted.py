@@ -1,4 +1,5 @@
-"""Loops that take a batch apart into more or fewer parts than an item has: they end with their first batch."""
+"""Loops that end with their first batch: they take it apart into more or fewer parts than an item has, or ask a list of
+parts for what a tensor has."""
 
 from __future__ import annotations
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from speedlint.ask.script import Script
 
 
+_OF_TENSORS = frozenset({"to", "cuda", "cpu", "float", "double", "half", "long", "size", "shape", "view", "detach", "numpy"})
+"""What tensors have, and lists have not."""
+
+
 @listed_once
 def within(script: Script) -> Iterator[Stop]:
     """The loops of a script that raise with their first batch, whichever loader they go over, at what they bind."""
@@ -28,6 +33,26 @@ def within(script: Script) -> Iterator[Stop]:
                 if given and all(given) and not any(len(names) in parts for parts in given):
                     has = " or ".join(map(str, sorted(set().union(*given))))
                     yield Stop(target, f"an item has {has} parts, which are taken apart into {len(names)}", script, target)
+            case [(syntax.Name() as batch, iterated)]:
+                given = [_parts(made[node]) if node in made else set() for _, node in script.roles.origins(iterated)]
+                if given and all(given) and (moved := _asked_as_tensor(script, batch)) is not None:
+                    yield Stop(
+                        moved,
+                        f"`{batch.value}` is a list of the parts of its items, which has no such method",
+                        script,
+                        moved,
+                    )
+
+
+def _asked_as_tensor(script: Script, batch: syntax.Name) -> syntax.Attribute | None:
+    """Where a method that tensors have, and lists have not, is asked of what a loop binds."""
+    for use in script.names.uses(batch):
+        asked = script.source.parents[use]
+        if not isinstance(asked, syntax.Attribute) or asked.value is not use or asked.attr.value not in _OF_TENSORS:
+            continue
+        if [each.node for each in script.names.reaching(use)] == [batch]:
+            return asked
+    return None
 
 
 def _parts(loader: loaders.Loader) -> set[int]:
