@@ -86,8 +86,6 @@ def _why_trifle(call: syntax.Call, script: Script) -> str | None:
         return "the program lets itself see one GPU by default, where the wrapper only hands the call on"
     if wrapping.names_one_gpu(script, call):
         return "it is told of one GPU, where the wrapper only hands the call on"
-    if wrapping.is_for_one_gpu_by_default(script, call):
-        return "it stands under an option that asks for one GPU by default and in the project's commands"
     return "what follows only evaluates" if wrapping.is_for_evaluation(script, call) else None
 
 

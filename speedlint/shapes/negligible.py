@@ -28,7 +28,6 @@ from speedlint.shapes.model.networks import (
 from speedlint.shapes.optimizer import optimizers
 from speedlint.shapes.schedule import periods
 from speedlint.shapes.sync import reads
-from speedlint.shapes.sync.conditions import is_sanity_check
 from speedlint.shapes.training import Root, roots
 from speedlint.solve import gradients, off
 from speedlint.solve.loops import Does
@@ -223,17 +222,20 @@ def why_workers_start(found: Loader) -> str | None:
 
 
 def _is_left_early(start: Start) -> bool:
-    """Whether a loop over a loader ends in a ``break`` in the runs that are made, and not for a loss that is no number."""
-    script, source = start.script, start.script.source
-    ends = (each for each in source.inside(start.node, syntax.Break) if source.enclosing(each, *_REPEATS) is start.node)
-    return any(not off.is_off(script, each) and not _is_for_failure(script, each) for each in ends)
-
-
-def _is_for_failure(script: Script, end: syntax.Break) -> bool:
-    branch = script.source.enclosing(end, syntax.If, syntax.ExceptHandler)
-    return isinstance(branch, syntax.ExceptHandler) or (
-        isinstance(branch, syntax.If) and is_sanity_check(script, branch.test)
-    )
+    """Whether a loop over a loader ends in a ``break`` by its own count of turns, in the runs that are made: by one that is
+    kept from pass to pass, the training ends."""
+    script, source, loop = start.script, start.script.source, start.node
+    if not isinstance(loop, syntax.For):
+        return False
+    bound = set(source.inside(loop.target, syntax.Name))
+    for end in source.inside(loop.body, syntax.Break):
+        branch = source.enclosing(end, *_REPEATS, syntax.If)
+        asked = source.inside(branch.test, syntax.Name) if isinstance(branch, syntax.If) else ()
+        counts = (name for name in asked if script.role(name) is Role.NUMBER)
+        is_counted = any(binding.node in bound for name in counts for binding in script.names.reaching(name))
+        if is_counted and source.enclosing(end, *_REPEATS) is loop and not off.is_off(script, end):
+            return True
+    return False
 
 
 def _may_have_none(found: Loader) -> bool:

@@ -12,12 +12,10 @@ from speedlint.shapes.model import networks
 from speedlint.shapes.steps import of_program
 from speedlint.shapes.sync.creation import is_made_elsewhere
 from speedlint.shapes.training import passed_through, roots, same_module, trained_modules
-from speedlint.solve import reach, shipped
+from speedlint.solve import reach
 from speedlint.solve.flow import once
-from speedlint.solve.guards import deciding_tests
 from speedlint.solve.loops import Does
 from speedlint.solve.terms import Definition
-from speedlint.solve.values import option_of
 from speedlint.torch import library
 from speedlint.torch.words import Frequency, Place, Role
 
@@ -104,47 +102,6 @@ def names_one_gpu(script: Script, wrapper: syntax.Call) -> bool:
 
 def _is_of_one(listed: syntax.List | syntax.Tuple) -> bool:
     return len(listed.elements) == 1 and isinstance(listed.elements[0], syntax.Element)
-
-
-def is_for_one_gpu_by_default(script: Script, wrapper: syntax.Call) -> bool:
-    """Whether a wrapper stands under a condition that an option asks for more than one GPU, ``if args.ngpu > 1``, and by
-    default and in the project's commands it asks for one."""
-    child: syntax.Node = wrapper
-    for up in script.source.ancestors(wrapper):
-        if isinstance(up, syntax.FunctionDef):
-            return False
-        for test, is_met in deciding_tests(up, child):
-            if is_met and any(_asks_for_more(script, part) for part in _joined(test)):
-                return True
-        child = up
-    return False
-
-
-def _joined(test: syntax.BaseExpression) -> Iterator[syntax.BaseExpression]:
-    """The conditions that ``and`` joins."""
-    match test:
-        case syntax.BooleanOperation(left=left, operator=syntax.And(), right=right):
-            yield from _joined(left)
-            yield from _joined(right)
-        case _:
-            yield test
-
-
-def _asks_for_more(script: Script, test: syntax.BaseExpression) -> bool:
-    """Whether a condition asks whether an option is greater than a number, which it is not in the runs that are made."""
-    match test:
-        case syntax.Comparison(
-            left=asked,
-            comparisons=[syntax.ComparisonTarget(operator=syntax.GreaterThan(), comparator=syntax.Integer(value=least))],
-        ):
-            known = script.constant(asked)
-            option = option_of(known.script, known.node) if known is not None else None
-            if known is None or option is None or not isinstance(known.value, int):
-                return False
-            given = shipped.given(known.script, option)
-            numbers = [known.value, *(int(each) if each and each.isdigit() else None for each in given)]
-            return all(each is not None and each <= int(least) for each in numbers)
-    return False
 
 
 def is_for_evaluation(script: Script, call: syntax.Call) -> bool:
