@@ -3,6 +3,7 @@ millisecond in each of them is nothing."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 from speedlint.ask.script import Script
@@ -22,9 +23,11 @@ from speedlint.shapes.steps import Step
 from speedlint.shapes.training import Root
 from speedlint.solve.flow import once
 from speedlint.solve.loops import Does
+from speedlint.source import is_name
 from speedlint.torch.words import Frequency
 
 _VOLUMES = ("torch.nn.Conv3d", "torch.nn.ConvTranspose3d", "torch.nn.functional.conv3d")
+_TRANSFORMERS = re.compile(rb"\b(?:from|import) transformers\b")
 _DETECTORS = "torchvision.models.detection."
 _SEVERAL = 3
 """Convolutions of volumes from which on a step takes a tenth of a second or more."""
@@ -68,6 +71,8 @@ def why_tenths_are_nothing(script: Script) -> str | None:
     reasons = [_of_step(step) for step in steps.of_program(script)]
     if reasons and None not in reasons:
         return reasons[0]
+    if _generates(script):
+        return "the step generates text, with a forward pass for each token"
     if _each_step_runs(script, _detects):
         return "the step proposes and matches boxes, which waits many times itself"
     if reasons and pace.reads_recordings(script):
@@ -113,6 +118,21 @@ def _of_step(step: Step) -> str | None:
         if None not in reasons:
             return reasons[0]
     return None
+
+
+def _generates(script: Script) -> bool:
+    """Whether training steps let a network of the library ``transformers`` go on with a text, as reinforcement does."""
+    return any(
+        place.frequency(call) is Frequency.STEP and isinstance(call.func, syntax.Attribute) and _is_generator(place, call)
+        for place in script.everywhere(b".generate(")
+        for call in place.method_calls("generate")
+    )
+
+
+def _is_generator(script: Script, call: syntax.Call) -> bool:
+    """Whether a call of ``generate``, none of the project's, is told a length as transformers are."""
+    lengths = any(is_name(arg.keyword, "max_new_tokens", "max_length", "generation_config") for arg in call.args)
+    return lengths and script.callee(call) is None and script.program.mentions(script, _TRANSFORMERS)
 
 
 def _detects(script: Script, made: syntax.Node) -> bool:
