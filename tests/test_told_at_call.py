@@ -182,13 +182,22 @@ def evaluate(model, users):
 """
 
 
-@pytest.mark.parametrize(("mode", "lines"), [("model.eval()", [23]), ("model.train()", []), ("pass", [])])
+@pytest.mark.parametrize(
+    ("mode", "own", "lines"),
+    [
+        ("model.eval()", "", [23]),
+        ("model.train()", "", []),
+        ("pass", "", []),
+        ("model.eval()", "model.train()", []),
+        ("pass", "model.eval()", [23]),
+    ],
+)
 @pytest.mark.parametrize("code", ["SPD505", "SPD311"])
 def test_a_pass_over_no_loader_in_the_mode_that_its_callers_switch_to(
-    tmp_path: Path, code: str, mode: str, lines: list[int]
+    tmp_path: Path, code: str, mode: str, own: str, lines: list[int]
 ) -> None:
     (tmp_path / "pyproject.toml").write_text("")
-    (tmp_path / "ranks.py").write_text(RANKS)
+    (tmp_path / "ranks.py").write_text(RANKS.replace("    total = 0\n", f"    total = 0\n    {own}\n"))
     path = tmp_path / "train.py"
     path.write_text(USERS.format(mode=mode))
     found = Engine(Settings(tmp_path, select=(code,)), Registry.load(), asked=(path,)).check(path).diagnostics

@@ -408,9 +408,9 @@ def alternatives(step: Step) -> list[list[Root]]:
 
 
 def _makes_one(root: Root, others: list[Root]) -> bool:
-    """Whether a call makes a module, and is not handed one of others."""
+    """Whether a call makes a module, in no test, and is not handed one of others."""
     script, node = root
-    if not isinstance(node, syntax.Call) or script.is_call_to(node, "torch.load"):
+    if not isinstance(node, syntax.Call) or script.is_test or script.is_call_to(node, "torch.load"):
         return False
     return not any(other != root and other in others for each in node.args for other in roots(script, each.value))
 

@@ -422,7 +422,7 @@ class Loops:
 
     def _is_after_eval(self, loop: Loop) -> bool:
         function = self.script.function(loop)
-        if function is not None and passes.is_called_in_eval_mode(self.script, function):
+        if passes.is_in_eval_mode(self.script, loop):
             return True
         return any(
             self.script.order.may_run_before(call, loop)

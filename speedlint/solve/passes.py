@@ -51,21 +51,21 @@ def sets_eval_mode(script: Script, call: syntax.Call) -> bool:
     )
 
 
-@once(False)
-def is_called_in_eval_mode(script: Script, function: syntax.FunctionDef) -> bool:
-    """Whether each known call of a function surely runs in evaluation mode, to which its caller, or the caller's, has
-    switched a module."""
-    sites = script.call_sites(function)
-    return bool(sites) and all(_is_in_eval_mode(caller, call) for caller, call in sites)
-
-
-def _is_in_eval_mode(script: Script, node: syntax.Node) -> bool:
+def is_in_eval_mode(script: Script, node: syntax.Node) -> bool:
+    """Whether a node surely runs after a switch of a module to evaluation, with none to training behind it: in its own
+    function or, where that switches nothing, before each known call of it."""
     function = script.function(node)
     switches = [each for each in script.method_calls("eval", "train") if script.function(each) is function]
     if not switches:
-        return function is not None and is_called_in_eval_mode(script, function)
+        return function is not None and _is_called_in_eval_mode(script, function)
     evals = [each for each in switches if sets_eval_mode(script, each)]
     return script.order.surely(evals, node, unless=[each for each in switches if each not in evals])
+
+
+@once(False)
+def _is_called_in_eval_mode(script: Script, function: syntax.FunctionDef) -> bool:
+    sites = script.call_sites(function)
+    return bool(sites) and all(is_in_eval_mode(caller, call) for caller, call in sites)
 
 
 def _is_fresh(script: Script, loop: Loop, expression: syntax.BaseExpression) -> bool:
