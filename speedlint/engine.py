@@ -102,6 +102,10 @@ class Engine:
         """What is known of a file. Raises SourceError and OSError."""
         return self._program(path).script(path)
 
+    def around(self, path: Path) -> tuple[Path, ...]:
+        """The files of the programs that a file is part of, itself first."""
+        return self._program(path).around(path)
+
     def _let_go(self) -> None:
         """Lets go what was found out where what is held takes much memory, and the files too where these alone do."""
         files = self._cache.held() + self.disk.held()

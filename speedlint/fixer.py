@@ -59,6 +59,7 @@ class Candidate:
 
 
 Propose = Callable[[Read, Path, "str | None"], Sequence[Candidate]]
+Around = Callable[[Read, Path], Iterable[Path]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +84,24 @@ class Result:
     problems: tuple[Problem, ...]
 
 
-def fix_files(paths: Iterable[Path], propose: Propose, files: Overlay | None = None, trail: Trail | None = None) -> Result:
+def fix_files(
+    paths: Iterable[Path],
+    propose: Propose,
+    files: Overlay | None = None,
+    trail: Trail | None = None,
+    around: Around = lambda _read, path: (path,),
+    beside: Iterable[Path] = (),
+) -> Result:
     """Applies what ``propose`` proposes for ``paths`` until it proposes nothing more, and notes it in ``trail``. Nothing is
-    written: ``files``, by default those on disk, are edited in memory."""
-    fixing = _Fixing(files or Overlay(reading.read), propose, trail or Trail())
+    written: ``files``, by default those on disk, are edited in memory.
+
+    ``around`` gives the files in which a change of one may be seen: those of ``paths`` and ``beside`` are looked at again.
+    """
     active = list(paths)
-    for path in active:
+    fixing = _Fixing(
+        files or Overlay(reading.read), propose, trail or Trail(), around, list(dict.fromkeys((*active, *beside)))
+    )
+    for path in fixing.paths:
         fixing.files.key(path)  # a file is named as it was asked for, not as another file's fix spells it
     for _ in range(ROUNDS):
         active = fixing.round(active)
@@ -112,8 +125,8 @@ _Written = dict[str, list[tuple[int, int, str]]]
 
 
 class _Fixing:
-    def __init__(self, files: Overlay, propose: Propose, trail: Trail) -> None:
-        self.files, self.propose, self.trail = files, propose, trail
+    def __init__(self, files: Overlay, propose: Propose, trail: Trail, around: Around, paths: list[Path]) -> None:
+        self.files, self.propose, self.trail, self.around, self.paths = files, propose, trail, around, paths
         self.began = files.edited
         self.steps: list[_Step] = []
         self.problems: dict[Problem, None] = {}
@@ -131,8 +144,10 @@ class _Fixing:
         for code in sorted(waiting):
             self._settle(code, waiting[code])
         changed = {key for key, data in self.files.edited.items() if before.get(key) != data}
-        changed.update(self.files.key(path) for found in waiting.values() for path in found if changed)
-        return [path for path in paths if self.files.key(path) in changed]
+        again = {self.files.key(path) for found in waiting.values() for path in found if changed}
+        for key in changed:
+            again.update(map(self.files.key, self.around(self.files.read, self.files.paths[key])))
+        return [path for path in self.paths if self.files.key(path) in changed | again]
 
     def undo_endless(self) -> None:
         """Gives up the files that the later rounds have changed: their rules undo each other's work."""

@@ -82,11 +82,19 @@ class Proposer:
         ]
         return [*fixes, *(_removal(each, line(each.line)) for each in unused)]
 
-    def _report(self, read: Read, path: Path, code: str | None) -> Report:
-        """What is found in a file, of one rule or of all; what was found is kept as long as no file changes."""
+    def around(self, read: Read, path: Path) -> Iterable[Path]:
+        """The files of the programs that a file is part of: what is found in them may rest on it."""
+        return self._looked_at(read)[0].around(path)
+
+    def _looked_at(self, read: Read) -> tuple[Engine, dict[tuple[Path, str | None], Report]]:
+        """The engine for the bytes that ``read`` gives, and what it has found in them."""
         if self._seen is None or self._seen[0] is not read:
             self._seen = (read, Engine(self.settings, self.registry, Disk(read), self.options, self.cache, self.paths), {})
-        _, engine, told = self._seen
+        return self._seen[1:]
+
+    def _report(self, read: Read, path: Path, code: str | None) -> Report:
+        """What is found in a file, of one rule or of all; what was found is kept as long as no file changes."""
+        engine, told = self._looked_at(read)
         if (path, code) not in told:
             whole = told.get((path, None))
             told[path, code] = (
@@ -115,8 +123,10 @@ def fix(
     with_comments: bool = False,
     original: Read | None = None,
     trail: Trail | None = None,
+    beside: Sequence[Path] = (),
 ) -> Staged:
-    """Applies the fixes up to the settings' risk of the findings that are chosen, all by default, in memory.
+    """Applies the fixes up to the settings' risk of the findings that are chosen, all by default, in memory: in ``paths``,
+    and in files ``beside`` them where a fix leaves something to fix.
 
     ``options`` and ``store`` are the engine's; ``watch`` is told of each file that is looked at; ``read`` gives files as
     they are before, and ``original`` those whose lines were told, by default the same, from which ``trail`` leads. ``alone``
@@ -127,13 +137,13 @@ def fix(
     stages: list[Stage] = []
     problems: list[Problem] = []
     beyond: tuple[Applied, ...] = ()
-    files = Overlay(read)
+    files, asked = Overlay(read), tuple(dict.fromkeys((*paths, *beside)))
     proposer = Proposer(
-        settings, options, registry, min(Risk), Cache(store), paths, watch, told, alone, chosen, with_comments, trail
+        settings, options, registry, min(Risk), Cache(store), asked, watch, told, alone, chosen, with_comments, trail
     )
     for risk in (each for each in Risk if each <= settings.risk):
         proposer.risk, proposer.beyond = risk, {}
-        result = fix_files(paths, proposer, files, trail)
+        result = fix_files(paths, proposer, files, trail, proposer.around, beside)
         beyond = beyond or tuple(each for found in proposer.beyond.values() for each in found)
         stages.append(Stage(risk, result.outcomes, result.applied))
         problems += result.problems

@@ -296,6 +296,24 @@ CASES = {
         ("        x, y = x.to(device)", "        y[0] = 1\n        x, y = x.to(device)"),
         "`y[0]` may change what else shares the batch's memory",
     ),
+    "a scaler for each client of a round": (
+        "SPD101",
+        (),
+        ("    main()\n", "    for client in range(9):\n        main()\n"),
+        "each new scaler skips steps at first",
+    ),
+    "a scaler for each call that a comprehension makes": (
+        "SPD101",
+        (),
+        ("    main()\n", "    print([main() for _ in range(9)])\n"),
+        "each new scaler skips steps at first",
+    ),
+    "a scaler for each round of a function between": (
+        "SPD101",
+        (),
+        ("    main()\n", "    def once():\n        main()\n\n    while True:\n        once()\n"),
+        "each new scaler skips steps at first",
+    ),
     "autocast and a factor of any size": (
         "SPD101",
         (),

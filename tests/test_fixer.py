@@ -195,6 +195,23 @@ def test_a_fix_over_two_files_is_applied_whole_or_not_at_all(tmp_path: Path) -> 
     assert [problem.path for problem in result.problems] == [two]
 
 
+def test_what_a_fix_leaves_to_fix_in_another_file_is_found(tmp_path: Path) -> None:
+    one, two, far = (tmp_path / f"{name}.py" for name in ("one", "two", "far"))
+    for path in (one, two, far):
+        path.write_text("slow = 1\n")
+    looked: list[Path] = []
+
+    def propose(read: Read, path: Path, code: str | None) -> list[Candidate]:
+        looked.append(path)
+        is_due = path == one or read(one) == b"fast = 1\n"
+        edits = (Edit(path, 0, 4, "fast"),) if is_due and read(path).startswith(b"slow") else ()
+        return [Candidate(Applied(path, 1, "A", "a", Risk.EXACT, "slow"), edits)] if edits else []
+
+    result = fix_files([one], propose, around=lambda _read, path: (path, two), beside=[two, far])
+    assert [outcome.path for outcome in result.outcomes] == [one, two]
+    assert far not in looked
+
+
 def test_two_spellings_of_a_path_are_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.py").write_text("slow = 1\n")

@@ -153,3 +153,16 @@ def test_a_comment_where_the_loader_is_made(project: Project, comment: str, is_t
     text = DATA.format(options="pin_memory=True").replace("return DataLoader(", f"return DataLoader(  {comment}\n        ")
     project.write("data.py", text)
     assert bool(project.findings(project.write("train.py", TRAIN.format(makes=MAKES)))) is is_told
+
+
+def test_all_that_pinning_in_one_file_leaves_to_write_in_another_is_written_at_once(project: Project) -> None:
+    """Copies whose loader does not pin stay as they are; once it does, they need not be waited for."""
+    project.configure("select = ['SPD202', 'SPD205']")
+    makes = 'loader, _ = loaders(glob.glob("*.png"))'
+    others = TRAIN.format(makes="loader = torch.load('batches.pt')")
+    project.write("data.py", DATA.format(options="num_workers=4, persistent_workers=True"))
+    project.write("train.py", TRAIN.format(makes=makes))
+    project.write("other.py", others)
+    assert project.run("fix", "--apply", ".").exit_code == 0
+    assert "non_blocking=True" in (project.root / "train.py").read_text()
+    assert "Nothing to fix" in project.run("fix", "--apply", ".").stdout

@@ -4,11 +4,12 @@
 Finds loops over the rows of a tensor or array, `for i in range(x.shape[0])` with `x[i]`, or `for row in x`, that run a
 network once for each row, in training or evaluation and in the functions they call; such a loop in a file that is not
 checked is reported at the call. Rows that are gathered one by one, `torch.stack([x[i] for i in rows])`, are found too, what
-is picked from each row by places of its own, `torch.stack([x[i][places[i]] for i in range(n)])`, and loops that only read
-the rows of a tensor on the GPU, each by itself: `for row in x` with `row.tolist()`, or compare them in a condition,
-`if row == 0`, or count by them, as for a confusion matrix: `matrix[row.long(), guess.long()] += 1`. Other loops over the
-rows of a tensor on the GPU that run no network are notes: boxes and ragged data need them. Loops over time whose turns hang
-on the one before are left alone.
+is picked from each row by places of its own, `torch.stack([x[i][places[i]] for i in range(n)])`, what is computed from each,
+`torch.cat([reward + 0.9 * value for reward, value in zip(rewards, values)])`, and loops that only read the rows of a tensor
+on the GPU, each by itself: `for row in x` with `row.tolist()`, or compare them in a condition, `if row == 0`, or count by
+them, as for a confusion matrix: `matrix[row.long(), guess.long()] += 1`. Other loops over the rows of a tensor on the GPU
+that run no network are notes: boxes and ragged data need them. Loops over time whose turns hang on the one before are left
+alone.
 
 ## Why it is slow
 Each turn launches its own kernels on a batch of one, which leaves most of the GPU idle; the launches cost more than the
@@ -79,6 +80,7 @@ _ON_CPU = Estimate(Worth.HIGH, "many small operations run in place of few large 
 def check(node: syntax.For | syntax.Call, script: Script) -> Iterator[Finding]:
     if isinstance(node, syntax.Call):
         yield from _gathered(node, script)
+        yield from _computed(node, script)
         yield from _picked(node, script)
         yield from _hidden(node, script)
         return
@@ -132,6 +134,17 @@ def _gathered(call: syntax.Call, script: Script) -> Iterator[Finding]:
         advice = f"`{taken}[{rows}]` takes them all at once, with no wait for an index"
         advice = f"{advice}; not rewritten, since it means something else where `{rows}` is a mask"
         yield Finding(call, message, advice=advice)
+
+
+def _computed(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    """Arithmetic on one row after the other, whose results are put together."""
+    rows = batchwise.row_arithmetic(script, call)
+    if rows is not None and script.frequency(call) is Frequency.STEP:
+        message = f"the rows of `{reads.shown(script, rows)}` are computed with one by one in every training step"
+        advice = (
+            "compute with whole tensors, and choose with `torch.where` where rows differ; not rewritten, since the shapes "
+        )
+        yield Finding(call, message, advice=f"{advice}are not seen")
 
 
 def _picked(call: syntax.Call, script: Script) -> Iterator[Finding]:

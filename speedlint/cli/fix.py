@@ -149,6 +149,7 @@ def _staged(asked: Asked, choice: Choice, report: Report, interactive: bool) -> 
         with_comments=True,
         read=asked.read,
         alone=asked.text is not None,
+        beside=asked.found.paths,
     )
 
 

@@ -47,6 +47,7 @@ _OF_SKIPPED = (
 )
 """What a program says that minds a step which the scaler skips since a gradient is infinite (GradScaler.step)."""
 _LOOPS = (syntax.For, syntax.While)
+_COMPREHENSIONS = (syntax.ListComp, syntax.GeneratorExp, syntax.DictComp, syntax.SetComp)
 _SUITES = (syntax.IndentedBlock, syntax.Module)
 
 
@@ -209,10 +210,25 @@ def _is_torch_optimizer(script: Script, value: syntax.BaseExpression) -> bool:
 
 
 def _refuse_repeated(step: Step, statement: syntax.Node) -> None:
-    """Raises where the optimizer is made anew each epoch."""
+    """Raises where the optimizer is made again and again: each epoch, or by a function that a loop calls, as for each client
+    of a round. A scaler starts at a scale that is too large, and skips steps until it is not (``GradScaler.init_scale``)."""
     loops = [up for up in step.script.source.ancestors(step.backward) if isinstance(up, _LOOPS)]
     if any(step.script.source.contains(loop, statement) for loop in loops[:2]):
         raise CannotEdit("the optimizer is made in the training loop, so the scaler would start anew")
+    if _is_called_in_loop(step.script, statement, set()):
+        raise CannotEdit("a loop makes the optimizer anew, and each new scaler skips steps at first: use bfloat16")
+
+
+def _is_called_in_loop(script: Script, node: syntax.Node, seen: set[syntax.Node]) -> bool:
+    """Whether a loop is around a known call by which a node runs, in whatever function that stands."""
+    function = script.function(node)
+    if function is None or function in seen:
+        return False
+    seen.add(function)
+    return any(
+        place.source.enclosing(call, *_LOOPS, *_COMPREHENSIONS) is not None or _is_called_in_loop(place, call, seen)
+        for place, call in script.call_sites(function)
+    )
 
 
 def _made_on_self(step: Step, optimizer: syntax.Attribute) -> syntax.Node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from speedlint.ask.script import Script
@@ -188,6 +189,46 @@ def row_gather(script: Script, call: syntax.Call) -> tuple[syntax.BaseExpression
             both = all(script.is_shown_device_tensor(each) for each in (taken, rows))
             return (taken, rows) if both and not _may_be_keys(script, taken, rows) else None
     return None
+
+
+def row_arithmetic(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
+    """The tensor on the device whose rows go through the same arithmetic one by one, to be put together again:
+    ``torch.cat(tuple(reward + 0.9 * value for reward, value in zip(rewards, values)))``."""
+    if not script.is_call_to(call, "torch.stack", "torch.cat") or not call.args:
+        return None
+    given = call.args[0].value
+    if isinstance(given, syntax.Call) and script.name(given.func) in ("tuple", "list") and len(given.args) == 1:
+        given = given.args[0].value
+    match given:
+        case (
+            syntax.ListComp(elt=each, for_in=syntax.CompFor(target=target, iter=iterated, ifs=[], inner_for_in=None))
+            | syntax.GeneratorExp(elt=each, for_in=syntax.CompFor(target=target, iter=iterated, ifs=[], inner_for_in=None))
+        ) if _is_arithmetic(script, each):
+            for name, rows in _rows_of(script, target, iterated):
+                is_used = any(used.value == name for used in script.source.inside(each, syntax.Name))
+                if is_used and script.role(rows) is Role.TENSOR and script.is_shown_device_tensor(rows):
+                    return rows
+    return None
+
+
+def _is_arithmetic(script: Script, each: syntax.BaseExpression) -> bool:
+    """Whether an expression only computes, with operators, and chooses between what it has computed."""
+    branches = (each.body, each.orelse) if isinstance(each, syntax.IfExp) else (each,)
+    computes = any(isinstance(branch, syntax.BinaryOperation) for branch in branches)
+    return computes and not any(True for _ in script.source.inside(each, syntax.Call))
+
+
+def _rows_of(
+    script: Script, target: syntax.BaseExpression, iterated: syntax.BaseExpression
+) -> Iterator[tuple[str, syntax.BaseExpression]]:
+    """What a comprehension goes over, by the name of each row, through ``zip``."""
+    match target, iterated:
+        case syntax.Name(value=name), _:
+            yield name, iterated
+        case syntax.Tuple(elements=names), syntax.Call(args=args) if script.name(iterated.func) == "zip":
+            for element, arg in zip(names, args, strict=False):
+                if isinstance(element.value, syntax.Name) and not arg.star:
+                    yield element.value.value, arg.value
 
 
 class PairedGather(NamedTuple):
