@@ -164,7 +164,8 @@ def _lines_inside_strings(source: Source) -> set[int]:
 
 
 def delete_statement(source: Source, node: syntax.Node) -> tuple[Edit, ...]:
-    """Removes a statement: with its line and the comment on it where it is alone there; comments above it stay.
+    """Removes a statement: with its line and the comment on it where it is alone there; comments above it stay, and of blank
+    lines above and below it one goes too.
 
     The only statement of a block becomes ``pass``.
     """
@@ -181,6 +182,9 @@ def delete_statement(source: Source, node: syntax.Node) -> tuple[Edit, ...]:
         return (Edit(source.path, start, end, "pass"),)
     start, _ = _beginning(source, statement)
     following = _next_line(source, end)
+    above, below = source.position(start)[0] - 1, source.position(end)[0] + 1
+    if above and _is_blank_line(source, above) and _is_blank_line(source, below):
+        following = _next_line(source, following)
     if following == _line_end(source, end) and source.position(start)[0] > 1:
         start = source.line_span(source.position(start)[0] - 1).end
     return (Edit(source.path, start, following, ""),)

@@ -174,6 +174,12 @@ def test_insert_after(text: str, expected: str | None) -> None:
         ("if a:\n    x  # beside\n", "if a:\n    pass  # beside\n"),
         ("if a:\n    x(\n        1)\n    y\n", "if a:\n    y\n"),
         ("if a:\n    y\n    for i in x:\n        z\n    # end\n", "if a:\n    y\n    # end\n"),
+        ("y\n\nx\n\nz\n", "y\n\nz\n"),
+        ("y\n\nx\nz\n", "y\n\nz\n"),
+        ("y\nx\n\nz\n", "y\n\nz\n"),
+        ("if a:\n    y\n    \n    x  # beside\n\n    z\n", "if a:\n    y\n    \n    z\n"),
+        ("y\r\n\r\nx\r\n\r\nz\r\n", "y\r\n\r\nz\r\n"),
+        ("y\n\nx\n\n", "y\n\n"),
     ],
 )
 def test_delete_statement(text: str, expected: str | None) -> None:
