@@ -966,41 +966,6 @@ def test_an_update_beside_text_that_each_step_generates(project: Project, import
     assert _levels(project, "train.py", text, "SPD502") == [level]
 
 
-ATTENDS = """
-import torch
-from torch import nn
-from torch.utils.data import DataLoader
-
-
-class Block(nn.Module):
-    def __init__(self, d={width}):
-        super().__init__()
-        self.attn = nn.MultiheadAttention(d, 2)
-
-    def forward(self, x):
-        x, _ = self.attn(x, x, x)
-        return x
-
-
-model = Block(){moved}
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for epoch in range(9):
-    for x in DataLoader(torch.load("rows.pt"), batch_size=8):
-        loss = model(x{moved}).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-"""
-
-
-@pytest.mark.parametrize(
-    ("width", "moved", "level"),
-    [(32, "", "note"), (512, "", "warning"), (32, ".cuda()", "warning"), (512, ".cuda()", "warning")],
-)
-def test_weights_of_narrow_attention_on_the_cpu(project: Project, width: int, moved: str, level: str) -> None:
-    assert _levels(project, "train.py", ATTENDS.format(width=width, moved=moved), "SPD606") == [level]
-
-
 def test_a_read_of_an_evaluation_by_a_transformer(project: Project) -> None:
     layers = f"self.run, self.head = {HUGGING}'google/vit-base-patch16-224'), nn.Linear(64, 10)"
     told = """optimizer.step()

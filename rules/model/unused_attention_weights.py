@@ -57,7 +57,6 @@ _POSITION = 4
 
 _MASKS = (("key_padding_mask", 3), ("attn_mask", 5))
 """The arguments that hide positions, and their places."""
-_NARROW = Estimate(Worth.LOW, "on the CPU it saves some microseconds of attention over so few numbers")
 _NAN = re.compile(rb"nan_to_num|nanmean|nansum")
 
 
@@ -77,17 +76,15 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     hides = any(script.argument(call, *each) is not None for each in _MASKS)
     if why is None and hides and script.program.mentions(script, _NAN):
         why = "a position that may attend to nothing gets 0 where it got NaN, which the program asks for"
-    level, estimate = Level.WARNING if evaluation.is_in_forward(script, call) else None, None
-    if not script.on_gpu and attention.is_narrow(script, call):
-        level, estimate = Level.NOTE, _NARROW
+    level = Level.WARNING if evaluation.is_in_forward(script, call) else None
     if why is not None:
-        yield Finding(call, message, advice=f"{advice}; not written here, because {why}", level=level, worth=estimate)
+        yield Finding(call, message, advice=f"{advice}; not written here, because {why}", level=level)
         return
     if asked is None:
         edit = edits.add_argument(script.source, call, "need_weights=False")
     else:
         edit = edits.replace(script.source, asked, "False")
-    yield Finding(call, message, Fix((edit,), Risk.NUMERIC), level=level, worth=estimate)
+    yield Finding(call, message, Fix((edit,), Risk.NUMERIC), level=level)
 
 
 RULE = Rule(

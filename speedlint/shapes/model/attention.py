@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
-from speedlint.shapes.model import widths
 from speedlint.solve import off
 from speedlint.solve.flow import once
 from speedlint.solve.names import Kind, last_name
@@ -34,8 +33,6 @@ _TRIANGLES = frozenset({"tril", "triu", "tril_", "triu_", "generate_square_subse
 _FORM = frozenset("shape size dtype device ndim dim new_zeros new_ones new_full new_tensor".split())
 _FUSED = re.compile(rb"scaled_dot_product_attention|flash_attn|xformers|memory_efficient_attention|flex_attention")
 _DEPTH = 12
-_NARROW = 64
-"""Numbers of a position up to which attention is narrow: two heads of 32."""
 
 
 # Layers
@@ -47,13 +44,6 @@ def is_layer(script: Script, call: syntax.Call) -> bool:
         return False
     made = [(place, node) for place, node in script.roles.origins(call.func)]
     return bool(made) and all(place.is_call_to(node, *_LAYERS) for place, node in made)
-
-
-def is_narrow(script: Script, call: syntax.Call) -> bool:
-    """Whether the ``torch.nn.MultiheadAttention`` that a call runs is known to take 64 numbers for each position at most."""
-    made = [widths.Given(place, node) for place, node in script.roles.origins(call.func)]
-    widest = widths.most(widths.passed(made, "embed_dim", 0))
-    return widest is not None and widest <= _NARROW
 
 
 def are_weights_unread(script: Script, call: syntax.Call) -> bool:
