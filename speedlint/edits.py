@@ -103,13 +103,19 @@ def _remove_from_line(source: Source, start: int, end: int) -> Edit:
     return Edit(source.path, start, end, "")
 
 
-def insert_before(source: Source, node: syntax.Node, lines: Sequence[str]) -> Edit:
-    """Puts whole lines above the statement the node stands in: above its decorators, below its comments.
+def insert_before(source: Source, node: syntax.Node, lines: Sequence[str], *, above_comments: bool = False) -> Edit:
+    """Puts whole lines above the statement the node stands in: above its decorators, below its comments or, with
+    ``above_comments``, above those that speak of it, right over it in its column; not above those that a file begins with.
 
     The lines get the statement's indentation in front of their own. Raises CannotEdit where the statement does not begin
     its line or is an ``elif``.
     """
     start, indent = _beginning(source, _statement(source, node))
+    own = line = source.position(start)[0]
+    while above_comments and line > 1 and source.line_text(line - 1).startswith(f"{indent}#"):
+        line -= 1
+    if 1 < line < own:
+        start = source.line_span(line).start
     return Edit(source.path, start, start, _block(lines, indent))
 
 

@@ -140,6 +140,22 @@ def test_insert_before(text: str, expected: str | None) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("y\n# the model\nx\n", "y\nnew\n# the model\nx\n"),
+        ("y\n\n# one\n# two\nx\n", "y\n\nnew\n# one\n# two\nx\n"),
+        ("y\n# far\n\nx\n", "y\n# far\n\nnew\nx\n"),
+        ("#!/usr/bin/python\n# about\nx\n", "#!/usr/bin/python\n# about\nnew\nx\n"),
+        ("if a:\n    y\n# outside\n    x\n", "if a:\n    y\n# outside\n    new\n    x\n"),
+        ("if a:\n    y\n    # inside\n    x\n", "if a:\n    y\n    new\n    # inside\n    x\n"),
+        ("y\r\n# the model\r\nx\r\n", "y\r\nnew\r\n# the model\r\nx\r\n"),
+    ],
+)
+def test_insert_before_the_comments_of_a_statement(text: str, expected: str) -> None:
+    check_statement(text, expected, lambda source, node: (edits.insert_before(source, node, ["new"], above_comments=True),))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
         ("x", "x\nnew"),
         ("x\n", "x\nnew\n"),
         ("if a:\n\tx  # beside\n# below\n", "if a:\n\tx  # beside\n\tnew\n# below\n"),

@@ -105,7 +105,8 @@ def _missing(placement: training.Placement, script: Script) -> Finding:
         return Finding(placement.call, message, advice=f"{advice}; {why}", level=level, worth=estimate)
     try:
         name, imports = spelling.spell(script, "torch.backends.cudnn.benchmark")
-        line = edits.insert_before(script.source, cudnn.outermost(script, placement.call), [f"{name} = True"])
+        above = cudnn.outermost(script, placement.call)
+        line = edits.insert_before(script.source, above, [f"{name} = True"], above_comments=True)
     except edits.CannotEdit as error:
         return Finding(
             placement.call, message, advice=f"{advice}; not written here, because {error}", level=level, worth=estimate

@@ -43,7 +43,8 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.shapes import evaluation
-from speedlint.shapes.backend import cudnn
+from speedlint.shapes.backend import cudnn, intent
+from speedlint.shapes.backend.intent import Intent
 from speedlint.solve.terms import Constant
 
 
@@ -84,6 +85,9 @@ def _finding(assign: syntax.Assign, script: Script) -> Finding:
     if cudnn.is_for_reproducibility(script, assign):
         message = f"`{code}` makes runs reproducible and convolutions slower"
         return Finding(assign, message, fix, "set it to False when runs need not repeat bit for bit", Level.NOTE)
+    if intent.of(script, assign) is not Intent.ALWAYS:
+        message = f"`{code}` makes convolutions slower in the runs that ask for it"
+        return Finding(assign, message, advice="leave it out of runs that are there to train", level=Level.NOTE)
     return Finding(
         assign,
         f"`{code}` forbids cuDNN's fastest convolution algorithms in every run",

@@ -4,6 +4,7 @@ they say, and on which line."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -37,6 +38,9 @@ _CHANGES = (b"merge_with", b"OmegaConf.merge", b"OmegaConf.update", b"from_dotli
 """By what a program may put other values over those of a configuration."""
 _OPENS = frozenset({"open", "io.open", "codecs.open"})
 _LARGEST = 1 << 20
+_BRACKET = re.compile(rb"[][{}]")
+_DEEPEST_BRACKETS = 100
+"""Brackets in brackets that are read: a configuration has a handful. 3,000 take PyYAML 1.4 CPU seconds."""
 
 
 class Entry(NamedTuple):
@@ -283,11 +287,22 @@ def _found(script: Script, named: str) -> Path | None:
     return found[0] if len(found) == 1 else None
 
 
+def _nests_deeply(data: bytes) -> bool:
+    """Whether brackets stand in more brackets than in any configuration: reading them takes time that grows with the square
+    of their number (yaml.scanner.Scanner.stale_possible_simple_keys)."""
+    depth = 0
+    for each in _BRACKET.finditer(data):
+        depth += 1 if each[0] in b"[{" else -1
+        if depth > _DEEPEST_BRACKETS:
+            return True
+    return False
+
+
 def parsed(path: Path, data: bytes) -> Entry | None:
     """The file's contents; None where it is no YAML or JSON, or too large."""
     import yaml
 
-    if len(data) > _LARGEST:
+    if len(data) > _LARGEST or _nests_deeply(data):
         return None
     try:
         node = yaml.compose(data.decode("utf-8-sig"), Loader=yaml.SafeLoader)
