@@ -156,6 +156,8 @@ def test_a_parameter_shadows_only_its_function(project: Write) -> None:
         ("c = dict(workers=8)", "c.get('workers', 0)", 8),
         ("def other():\n    p = argparse.ArgumentParser()\n    p.add_argument('--workers', default=1)\n    p.parse_args()\n"
          "p = argparse.ArgumentParser()\np.add_argument('--workers', default=2)\na = p.parse_args()", "a.workers", 2),
+        ("p = argparse.ArgumentParser()\na = p.parse_args()\na.workers = 9", "a.workers", 9),
+        ("p = argparse.ArgumentParser()\na = p.parse_args()\ndef main():\n    a.workers = 8\nmain()", "a.workers", 8),
     ],
 )  # fmt: skip
 def test_constants_are_followed_to_where_they_are_set(project: Write, setup: str, asked: str, value: object) -> None:
@@ -169,6 +171,11 @@ def test_constants_are_followed_to_where_they_are_set(project: Write, setup: str
     ("setup", "asked"),
     [
         ("a = p.parse_args()\np.add_argument('--workers', default=3)\na.workers = 9", "a.workers"),
+        ("a = p.parse_args()\nif a.fast:\n    a.workers = 9", "a.workers"),
+        ("a = p.parse_args()\na.workers = 9\na.workers = 8", "a.workers"),
+        ("a = p.parse_args()\na.workers = 9\na.workers += 1", "a.workers"),
+        ("a = other()\na.workers = 9", "a.workers"),
+        ("a = p.parse_args()\nfor a.workers in range(9):\n    pass", "a.workers"),
         ("c = {'workers': 7}\nc.update(other)", "c['workers']"),
         ("n = 1\nif flag:\n    n = 2", "n"),
         ("n = read()", "n"),

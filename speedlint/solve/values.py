@@ -27,6 +27,7 @@ _COPIES = ("dataclasses.replace", "copy.copy", "copy.deepcopy")
 _MOST_ON_THE_WAY = 100
 """Expressions through which a configuration object is followed."""
 _DECLARE = ("add_argument", "option", "set_defaults")
+_MAY_NOT_RUN = (syntax.If, syntax.For, syntax.While, syntax.Try)
 _ASSIGNED = rb"\b(?:[^\n=(,]|,(?!\s{0,9}\w{1,99}=(?!=)[^\n(]{0,99}\))){0,99}=[^=]"
 """What follows an attribute that is assigned: not a keyword, beside which it is handed on, ``f(args.device, dtype=x)``."""
 PARSERS = ("parse_args", "parse_known_args", "parse_intermixed_args")
@@ -473,12 +474,39 @@ class Values:
         return script.values.constant(given) if not path else None
 
     def parsed_option(self, name: str, parsed: syntax.Call | None) -> Constant | None:
-        """The default of the command-line option stored under ``name``; None if the script sets it again.
+        """The default of the command-line option stored under ``name``; None if the script sets it again. Of what is no
+        option, what the one line gives it that sets it: ``args.workers = 4``.
 
         ``parsed`` is the call of ``parse_args``: of several parsers' options, its own parser's is taken.
         """
         options = self.declared(name, parsed)
-        return options[0][0].values.default_of(options[0][1]) if len(options) == 1 else None
+        if len(options) == 1:
+            return options[0][0].values.default_of(options[0][1])
+        return self._added_to_parsed(name) if not options and parsed is not None else None
+
+    def _added_to_parsed(self, name: str) -> Constant | None:
+        """What is added to the parsed options under a name that none of them has, by one line of this script, under no
+        condition."""
+        source, attribute = self.script.source, b"." + name.encode()
+        set_here = [
+            (assign, target.target)
+            for assign in source.of(syntax.Assign)
+            for target in assign.targets
+            if isinstance(target.target, syntax.Attribute) and target.target.attr.value == name
+        ]
+        if len(set_here) != 1 or source.enclosing(set_here[0][0], *_MAY_NOT_RUN) is not None:
+            return None
+        assign, target = set_here[0]
+        if not isinstance(target.value, syntax.Name) or target.value.value == "self" or self.is_counted(name):
+            return None
+        if not any(isinstance(setting, syntax.Call) and _is_parser(setting) for _, setting in self.settings(target.value)):
+            return None
+        for place in self.script.everywhere(_quoted(name), re.compile(re.escape(attribute) + _ASSIGNED)):
+            if any(True for _ in place.values.options(name)) or (
+                place is not self.script and place.values.is_assigned(name)
+            ):
+                return None
+        return self.constant(assign.value)
 
     def declared(self, name: str, parsed: syntax.Call | None) -> list[tuple[Script, syntax.Call]]:
         """The calls that declare the command-line option stored under ``name`` (see ``parsed_option``), of one program or
