@@ -157,6 +157,8 @@ def test_a_parameter_shadows_only_its_function(project: Write) -> None:
         ("def other():\n    p = argparse.ArgumentParser()\n    p.add_argument('--workers', default=1)\n    p.parse_args()\n"
          "p = argparse.ArgumentParser()\np.add_argument('--workers', default=2)\na = p.parse_args()", "a.workers", 2),
         ("p = argparse.ArgumentParser()\na = p.parse_args()\na.workers = 9", "a.workers", 9),
+        ("p = argparse.ArgumentParser()\np.add_argument('--gns', action='store_true')\na = p.parse_args()\n"
+         "if other:\n    a.gns = False", "a.gns", False),
         ("p = argparse.ArgumentParser()\na = p.parse_args()\ndef main():\n    a.workers = 8\nmain()", "a.workers", 8),
     ],
 )  # fmt: skip
@@ -175,6 +177,13 @@ def test_constants_are_followed_to_where_they_are_set(project: Write, setup: str
         ("a = p.parse_args()\na.workers = 9\na.workers = 8", "a.workers"),
         ("a = p.parse_args()\na.workers = 9\na.workers += 1", "a.workers"),
         ("a = other()\na.workers = 9", "a.workers"),
+        ("p.add_argument('--gns', action='store_true')\na = p.parse_args()\nif other:\n    a.gns = True", "a.gns"),
+        ("p.add_argument('--gns', action='store_true')\na = p.parse_args()\na.gns = read()", "a.gns"),
+        (
+            "p.add_argument('--gns', action='store_true')\np.set_defaults(gns=True)\na = p.parse_args()\na.gns = False",
+            "a.gns",
+        ),
+        ("p.add_argument('--gns', action='store_true')\na = p.parse_args()\na.gns, b = False, 1", "a.gns"),
         ("a = p.parse_args()\nfor a.workers in range(9):\n    pass", "a.workers"),
         ("c = {'workers': 7}\nc.update(other)", "c['workers']"),
         ("n = 1\nif flag:\n    n = 2", "n"),

@@ -510,14 +510,37 @@ class Values:
 
     def declared(self, name: str, parsed: syntax.Call | None) -> list[tuple[Script, syntax.Call]]:
         """The calls that declare the command-line option stored under ``name`` (see ``parsed_option``), of one program or
-        another; none where a script sets it again."""
+        another; none where a script sets it again, to anything but its default."""
         places = self.script.everywhere((max(name.split("_"), key=len).encode(), _quoted(name)))
         options = [(script, call) for script in places for call in script.values.options(name)]
         own = [(script, call) for script, call in options if script is self.script and self._is_of(call, parsed)]
         attribute = b"." + name.encode()
         assigned = (attribute, re.compile(re.escape(attribute) + _ASSIGNED))
-        places = self.script.everywhere(assigned, b"set_defaults(")
-        return [] if any(script.values.is_assigned(name) for script in places) else own or options
+        again = [script for script in self.script.everywhere(assigned, b"set_defaults(") if script.values.is_assigned(name)]
+        found = own or options
+        if again and not (len(found) == 1 and all(script.values._is_set_back(name, *found[0]) for script in again)):
+            return []
+        return found
+
+    def _is_set_back(self, name: str, place: Script, option: syntax.Call) -> bool:
+        """Whether all that this script assigns to an attribute of an option's name is the option's default."""
+        default = place.values.default_of(option)
+        if default is None or any(self.script.argument(call, name) for call in self.script.method_calls("set_defaults")):
+            return False
+        targets = [
+            target
+            for each in self.script.source.of(syntax.AssignTarget)
+            for target in _targets(each.target)
+            if isinstance(target, syntax.Attribute) and target.attr.value == name
+        ]
+        given = [
+            assign.value
+            for assign in self.script.source.of(syntax.Assign)
+            for target in assign.targets
+            if target.target in targets
+        ]
+        known = [self.constant(value) for value in given]
+        return len(given) == len(targets) and all(each is not None and each.equals(default) for each in known)
 
     def default_of(self, option: syntax.Call) -> Constant | None:
         """The value of an option, declared by a call of this script, that no command passes."""
