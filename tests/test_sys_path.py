@@ -10,7 +10,10 @@ from click.testing import CliRunner
 from speedlint.ask.program import Program
 from speedlint.ask.script import Options
 from speedlint.cli import main
+from speedlint.config import Settings
+from speedlint.engine import Engine
 from speedlint.facts.put_on_path import put_on_path
+from speedlint.registry import Registry
 
 TRAIN = """
 import sys
@@ -189,3 +192,54 @@ def test_functions_that_call_each_other_many_times_end() -> None:
     calls = "\n".join(f"def f{at}(x):\n" + f"    f{at + 1}(x)\n" * 50 for at in range(50))
     text = f"import sys\n{calls}\ndef f50(x):\n    sys.path.append(x)\nf0('lib')\n"
     assert len(put_on_path(text.encode())) <= 1
+
+
+NAMED = """
+import torch
+from nets import nets
+
+if __name__ == "__main__":
+    model = nets().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(9):
+        for x in torch.utils.data.DataLoader(torch.load("rows.pt"), num_workers=4):
+            loss, part = model.losses(model(x.cuda()))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            print(part)
+"""
+OF_NAME = """
+import torch
+
+
+class nets(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(512, 512)
+
+    def forward(self, x):
+        return self.layer(x)
+
+    def losses(self, x):
+        return x.mean(), x.square().mean()
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "own", "lines"),
+    [
+        ('__name__ == "__main__"', OF_NAME, [14]),
+        ("torch.cuda.is_available()", OF_NAME, []),
+        ('__name__ == "__main__"', OF_NAME.replace("class nets", "class other"), []),
+    ],
+)
+def test_a_module_beside_a_script_comes_before_the_package_around_both(
+    tmp_path: Path, guard: str, own: str, lines: list[int]
+) -> None:
+    """As a module of the package, ``nets.nets`` is a file, which nothing can call."""
+    write(tmp_path, nets____init__="", nets__nets=own, nets__train=NAMED.replace('__name__ == "__main__"', guard))
+    (tmp_path / "pyproject.toml").write_text("")
+    path = tmp_path / "nets" / "train.py"
+    found = Engine(Settings(tmp_path, select=("SPD303",)), Registry.load(), asked=(path,)).check(path).diagnostics
+    assert [each.line for each in found] == lines

@@ -125,11 +125,22 @@ class Imports:
         parts = dotted[dots:].split(".")
         if not dots and parts[0] in library.KNOWN and parts[0] not in library.COMMON_NAMES:
             return None
+        if not dots and len(parts) > 1 and (own := self._beside(str(path), *parts[:2])) is not None:
+            return self._path(own), ".".join(parts[1:])
         for count in range(len(parts), 0, -1):
             found = self._file(str(path), "." * dots + ".".join(parts[:count]))
             if found is not None:
                 return self._path(found), ".".join(parts[count:])
         return None
+
+    def _beside(self, path: str, module: str, name: str) -> str | None:
+        """The file of a module that stands beside a script and defines a name, which it finds before a package of the
+        module's name: ``from unet import unet`` in ``unet/train.py``."""
+        own = os.path.join(os.path.dirname(path), f"{module}.py")  # noqa: PTH118, PTH120
+        if own == path or os.path.basename(os.path.dirname(path)) != module or not self._is_there(self._project(path), own):  # noqa: PTH119, PTH120
+            return None
+        defines = re.compile(rb"^(?:class|def)[ \t]+" + name.encode() + rb"\b", re.MULTILINE)
+        return own if self._disk.mentions(path, b"__main__") and self._disk.mentions(own, (name.encode(), defines)) else None
 
     def _file(self, path: str, dotted: str) -> str | None:
         first = dotted.partition(".")[0]
