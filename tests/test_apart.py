@@ -614,6 +614,14 @@ AT_THE_TOP = {
         "`TABLE` is set where",
     ),
     "a print": ("TABLE = torch.zeros(4)\nprint(TABLE)", "would run again in each worker"),
+    "a last word": (
+        "import atexit\nTABLE = torch.zeros(4)\n@atexit.register\ndef last():\n    print(TABLE)",
+        "would run at the end of each worker",
+    ),
+    "a last word of a call": (
+        "import atexit\nTABLE = torch.zeros(4)\natexit.register(print, TABLE)",
+        "would run again in each worker",
+    ),
     "a folder": ("TABLE = torch.zeros(4)\nos.mkdir('run')", "would run again in each worker"),
     "a log": ("TABLE = torch.zeros(4)\nLOG = open('log.txt', 'w')", "would run again in each worker"),
 }

@@ -37,6 +37,7 @@ _ACTS = (
     "pickle.dump",
     "torch.utils.tensorboard.SummaryWriter",
     "tensorboardX.SummaryWriter",
+    "atexit.register",
     "multiprocessing.set_start_method",
     "torch.multiprocessing.set_start_method",
     "torch.distributed.init_process_group",
@@ -95,6 +96,10 @@ def acts(script: Script, made: syntax.Node) -> str | None:
                 continue
             if (found := _acting(other, call, 0)) is not None:
                 return f"`{found}` on line {other.source.line(call)} of {other.path.name} would run again in each worker"
+        for each in other.source.of(syntax.Decorator):
+            if other.name(each.decorator) == "atexit.register" and changing.is_at_the_top(other, other.source.parents[each]):
+                line = other.source.line(each)
+                return f"what line {line} of {other.path.name} registers would run at the end of each worker"
     return None
 
 
