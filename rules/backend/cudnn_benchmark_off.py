@@ -25,11 +25,12 @@ torch.backends.cudnn.benchmark = True
 
 ## Fix safety
 Numeric: another algorithm adds up in another order. The line is put in front of the one that puts the model on its device.
-Nothing is reported where the program asks for determinism or where the shapes vary: a collate function that does more than
-stack pictures as they are, several scales, padded sequences of what are no pictures, boxes where no loader stacks any items
-with any others. Each new shape would be timed again. A False that belongs to a seeded branch is not turned; what is missing
-there is a True in the other branch. It is a note where convolutions do not take the step: behind a loader that decodes
-without workers, beside recurrent layers or attention, on batches of 64 images of 32 by 32 pixels and less.
+Nothing is reported where the program asks for determinism or switches cuDNN off, or where the shapes vary: a collate
+function that does more than stack pictures as they are, several scales, padded sequences of what are no pictures, boxes
+where no loader stacks any items with any others. Each new shape would be timed again. A False that belongs to a seeded
+branch is not turned; what is missing there is a True in the other branch. It is a note where convolutions do not take the
+step: behind a loader that decodes without workers, beside recurrent layers or attention, on batches of 64 images of 32 by 32
+pixels and less.
 
 ## Sources
 PyTorch's Performance Tuning Guide.

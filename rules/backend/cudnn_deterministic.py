@@ -25,8 +25,8 @@ torch.backends.cudnn.deterministic = False
 ## Fix safety
 Numeric: the same mathematics, but two runs with one seed no longer agree bit for bit. In a branch or function that exists
 to make runs reproducible (`if args.seed is not None`, `def set_seed`), or beside the seeds, it is there on purpose and only
-a note. Tests and scripts that only evaluate are left alone, and programs all of whose networks are known and neither
-convolve nor are recurrent, since cuDNN computes nothing else for them.
+a note; so it is where any other condition asks for it. Tests and scripts that only evaluate are left alone, and programs all
+of whose networks are known and neither convolve nor are recurrent, since cuDNN computes nothing else for them.
 
 ## Sources
 PyTorch's notes on reproducibility say that deterministic operations are often slower. The gain depends on the model.

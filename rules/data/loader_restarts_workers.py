@@ -3,7 +3,8 @@
 ## What it does
 Finds loaders that have workers, are read from the start more than once, and do not set `persistent_workers`. It is a note
 where a pass takes minutes, as over ImageNet by its name or of a library's transformer, or comes only once in hundreds of
-steps. What a function of the project makes in a file that is not checked is told where it is called.
+steps, or where the loop leaves it early by its own count of turns. What a function of the project makes in a file that is
+not checked is told where it is called.
 
 ## Why it is slow
 At the end of each pass the workers end. The next pass starts new processes, copies or imports the dataset into them, and
@@ -37,9 +38,8 @@ written at the call, `args.workers > 0` or the like is written.
 It is written only where it is proven that nothing changes between passes which living workers hold a copy of, that the code
 of the items keeps nothing from one to the next, and that random items are not seeded for each pass. It is shown where the
 loader may be read anew while a loop over it still runs, also by a callback, a property or what else is called out of sight,
-and where each of many loaders would keep its workers. Loaders that
-are read once are left alone, and those whose dataset the training changes between passes, by `dataset.level = 2` or a
-method. Needs torch 1.7.
+and where each of many loaders would keep its workers. Loaders that are read once are left alone, and those whose dataset
+the training changes between passes, by `dataset.level = 2` or a method. Needs torch 1.7.
 
 ## Sources
 PyTorch's data-loading tutorial measures 1.3 times the throughput on short epochs.

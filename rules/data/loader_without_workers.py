@@ -32,12 +32,12 @@ It is written only where workers are proven to read the same: what the dataset, 
 sampler read is set before the training and not changed by it; their code writes nothing that outlives an item, also no file
 and no view of what the dataset holds, tells nothing as it goes, draws from no generator of its own, runs no network and
 raises no exception of the project's; all of it can be sent to a spawned process, and the batches back; the script has the
-`if __name__ == "__main__":` that spawned workers need, and what stands outside of it may run again. Else it is shown, with
-what is not known. So are iterable datasets. A dataset that only takes items out of tensors in memory is a note: for it
-workers may cost more than they bring. So are loaders that read few items in a pass: public sets of some images, by the name
-that the dataset is given, loops that are left after some batches, and the shares of clients that are drawn anew in each
-round. A loader whose collate function copies to the GPU can have no workers; it is shown, since they pay once the copies
-stand in the loop.
+`if __name__ == "__main__":` that spawned workers need, and what stands outside of it may run again, and registers nothing
+for the end of the process. Else it is shown, with what is not known. So are iterable datasets. A dataset that only takes
+items out of tensors in memory is a note: for it workers may cost more than they bring. So are loaders that read few items in
+a pass: public sets of some images, by the name that the dataset is given, loops that are left after some batches, and the
+shares of clients that are drawn anew in each round. A loader whose collate function copies to the GPU can have no workers;
+it is shown, since they pay once the copies stand in the loop.
 
 ## Sources
 PyTorch's data-loading tutorial measures 2.7 times the throughput. The Performance Tuning Guide asks for `num_workers > 0`.

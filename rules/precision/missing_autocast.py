@@ -38,7 +38,8 @@ CPU computes what it did. The scaler is made once, beside the optimizer, unscale
 with the optimizer's state. Shown, not written: several losses or optimizers in a step, closures, gradients used by hand,
 double precision, `BCELoss`, fill values, factors and sums beyond float16, amounts of any size, also as inputs that nothing
 scales, `log(1 - p)`, outputs that a float32 layer or buffer takes in afterwards, comparisons of dtypes that raise,
-`numpy.linalg`, turns that are left before the optimizer's step, models or losses out of sight, optimizers made elsewhere.
+`numpy.linalg`, turns that are left before the optimizer's step, models or losses out of sight, optimizers made elsewhere or
+made anew in a loop of a caller.
 Where a matrix is multiplied by its own transpose, which float16 may not hold the sums of, bfloat16 is advised. Reinforcement
 learning, where the environment takes the time, is a note; so are steps that wait for loaders that parse text or analyse
 recordings item by item, and networks whose kernels take less time than their launch: recurrent cells, narrow recurrent
