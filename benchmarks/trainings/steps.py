@@ -197,7 +197,10 @@ BESIDE = (
     ),
     Part(
         "late_host_copy",
-        step="host = out.detach().to('cpu', non_blocking=True)\n$largest.append(float(host.max()))",
+        step=(
+            "host = out.detach().to('cpu', non_blocking=True)\nif torch.cuda.is_available():\n    torch.cuda.synchronize()\n"
+            "$largest.append(float(host.max()))"
+        ),
         state=(("largest", "[]"),),
         final="print(f'largest {max($largest):.5f}')",
     ),
