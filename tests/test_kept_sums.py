@@ -771,3 +771,66 @@ SCALED = """
 def test_a_parameter_that_a_network_gives_is_copied(project: Project, scale: str, kept: str) -> None:
     """The optimizer's next step changes it."""
     assert kept in _written(project, train=HEAD + _program(SCALED.replace("SCALE", scale)))["train"]
+
+
+SEVERAL = """
+def train(model, loader, optimizer):
+    total, hits, seen, log = 0.0, 0, 0, []
+    for x, y in loader:
+        x, y = x.to(device), y.to(device)
+        optimizer.zero_grad()
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+        hits += (out.argmax(1) == y).sum().item()
+        seen += len(y)
+    log.append(total)
+    log.append(f"{total:.3f} {total=:.3f} {hits} of {seen}")
+    return log, total / max(seen, 1), hits / max(seen, 1)
+"""
+
+
+def test_a_sum_that_several_lines_read_is_converted_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    fixed = _check_kept(project, monkeypatch, train=SEVERAL)["train"]
+    assert "    total = float(total)\n    hits = int(hits)\n    log.append(total)\n" in fixed
+    assert fixed.count("float(") == 1 and fixed.count("int(") == 1
+
+
+def test_sums_whose_loop_may_be_left_by_an_exception_are_converted_where_they_are_read(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, body = (
+        "    for x, y in loader:\n",
+        SEVERAL[SEVERAL.index("        x, y =") : SEVERAL.index("    log.append(total)")],
+    )
+    tried = SEVERAL.replace(
+        start + body,
+        f"    try:\n    {start}{textwrap.indent(body, '    ')}    except KeyboardInterrupt:\n        pass\n",
+    ).replace("{total=:.3f} ", "")
+    fixed = _check_kept(project, monkeypatch, train=tried)["train"]
+    assert (
+        "log.append(float(total))" in fixed and "return log, float(total) / max(seen, 1), int(hits) / max(seen, 1)" in fixed
+    )
+
+
+def test_a_sum_that_begins_again_in_its_loop_is_converted_where_it_is_read(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = SEVERAL.replace(
+        "        seen += len(y)\n", "        if seen == 5:\n            total = 0.0\n        seen += len(y)\n"
+    )
+    fixed = _check_kept(project, monkeypatch, train=again.replace("{total=:.3f} ", ""))["train"]
+    assert "total = float(total)" not in fixed and "log.append(float(total))" in fixed
+
+
+def test_a_sum_of_what_was_made_float_is_not_made_so_again(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    half = SEVERAL.replace("(out.argmax(1) == y).sum()", "(out.argmax(1) == y).float().sum()").replace(
+        "out = model(x)", "with torch.autocast(device.type, torch.bfloat16):\n            out = model(x)"
+    )
+    fixed = _check_kept(
+        project, monkeypatch, train=half.replace("hits, seen, log = 0.0, 0, ", "hits, seen, log = 0.0, 0.0, ")
+    )
+    assert "hits += (out.argmax(1) == y).float().sum().detach()\n" in fixed["train"]
+    assert "total += loss.detach().float()\n" in fixed["train"]

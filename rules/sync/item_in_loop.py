@@ -48,17 +48,17 @@ def train(model, loader, optimizer, criterion):
 Numeric: a sum is made in single precision on the GPU where Python summed in double, so that what is logged rounds
 differently, and what is computed from it, such as a learning rate; all else is the same bit for bit. It is written only
 where the sum, list or meter starts in the same function and every place that reads it is seen and runs outside the steps or
-only now and then; each such place converts it, and only where no other line of the step that stays as it is waits for the
-same tensor: nothing would be gained. Where half precision is in use the summands are made `float()` first. Turns that
-compute on several GPUs are shown, and what lies on the host or is no tensor in some of them. A list keeps its numbers on
-the GPU until the loop is over, copies of those that something else may hold or change. An entry of a dict that is added to
-is converted when the loop is over: the dict may then go anywhere, but until then only entries with keys that are written
-out are taken of it. Objects of a class whose one method adds `float(value)` to each of its sums keep tensors and convert a
-sum where it is read, if every object is seen from its making on. What a function returns stays on the GPU only if everyone
-who calls it is seen, and adds it up, gathers it, or converts it now and then. It is not written where the program counts on
-what only Python's numbers do: where the step goes on after an error that the read or a division may raise, where factors or
-differences leave too little of single precision (a variance made of squares), or where a text or another file may ask for
-the function or the sum.
+only now and then; each such place converts it, or one line below the loop where several follow, and only where no other
+line of the step that stays as it is waits for the same tensor: nothing would be gained. Where half precision is in use the
+summands are made `float()` first, unless they are so already. Turns that compute on several GPUs are shown, and what lies
+on the host or is no tensor in some of them. A list keeps its numbers on the GPU until the loop is over, copies of those
+that something else may hold or change. An entry of a dict that is added to is converted when the loop is over: the dict may
+then go anywhere, but until then only entries with keys that are written out are taken of it. Objects of a class whose one
+method adds `float(value)` to each of its sums keep tensors and convert a sum where it is read, if every object is seen from
+its making on. What a function returns stays on the GPU only if everyone who calls it is seen, and adds it up, gathers it,
+or converts it now and then. It is not written where the program counts on what only Python's numbers do: where the step
+goes on after an error that the read or a division may raise, where factors or differences leave too little of single
+precision (a variance made of squares), or where a text or another file may ask for the function or the sum.
 
 It is a note where one wait is nothing beside its step: one over volumes, boxes, seconds of sound or large batches of large
 images, one that trains a library's transformer, runs under anomaly detection, or is followed by an evaluation in each turn.

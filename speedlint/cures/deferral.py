@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from speedlint import edits
 from speedlint.ask.script import Script
 from speedlint.cures import callers, entries, precision, spelling, tallies, tried, unnamed
-from speedlint.cures.filling import check_alias, filled_list
+from speedlint.cures.filling import check_alias, filled_list, last_converted, loop_outside
 from speedlint.cures.tallies import Tally
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
@@ -29,8 +29,9 @@ from speedlint.shapes.sync.accumulators import (
 )
 from speedlint.shapes.sync.gradients import is_graphless
 from speedlint.shapes.sync.owned import is_own
-from speedlint.solve.dtypes import is_floating, is_integral, is_scalar, may_be_complex, may_be_half, may_be_small
+from speedlint.solve.dtypes import is_floating, is_integral, is_scalar, is_wide, may_be_complex, may_be_half, may_be_small
 from speedlint.solve.inplace import is_handed_in
+from speedlint.solve.loops import Loop
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import all_written, written
@@ -131,7 +132,7 @@ class _Deferral:
             return True
         if self.unclear and may_be_small(self.script):
             return True
-        return may_be_half(self.script) and not self.integral
+        return may_be_half(self.script) and not self.integral and not is_wide(self.script, self.tensor)
 
     def _must_lose_dimensions(self) -> bool:
         """Whether what is added up or joined may have a dimension of length 1 at one time and none at another."""
@@ -290,9 +291,34 @@ class _Deferral:
         if not zeros:
             raise CannotEdit(f"where `{name}` starts from zero is not seen")
         converted = self._conversion(zeros)
-        for use in self._uses(target):
-            if not self.source.contains(statement, use):
-                self._read_of(use, added, converted)
+        others = [use for use in self._uses(target) if not self.source.contains(statement, use)]
+        found = [use for use in others if self._is_read_of(use, added, converted)]
+        loop = self._loop_before(found, statement, bindings, added)
+        for use in found:
+            if loop is None or not self.script.order.runs_before(loop, use):
+                self._wrap(use, name, converted)
+        if loop is not None:
+            line = f"{name} = {spelling.builtin(self.script, converted, statement)}({name})"
+            self._edits.append(edits.insert_after(self.source, last_converted(self.script, loop), [line]))
+
+    def _loop_before(
+        self, found: Sequence[syntax.Name], statement: syntax.Node, bindings: Sequence[Binding], added: Sequence[Binding]
+    ) -> Loop | None:
+        """The loop that a sum is added up in, where several reads follow it that would each be converted; else None. One
+        line below the loop makes it a number for all of them."""
+        if found and len(starts := [each for each in bindings if is_zero(self.script, each)]) == 1:
+            try:
+                loop = loop_outside(self.script, statement, starts[0].node)
+            except CannotEdit:
+                return None
+            is_set_within = any(
+                each.kind is not Kind.AUGMENT and each not in added and self.source.contains(loop, each.node)
+                for each in bindings
+            )
+            late = [use for use in found if self.script.order.runs_before(loop, use) and not self._is_converted_already(use)]
+            if len(late) > 1 and not is_set_within:
+                return loop
+        return None
 
     def _conversion(self, zeros: Sequence[syntax.BaseExpression | None]) -> str:
         """``int`` or ``float``: what the sum was as a number."""
@@ -399,16 +425,16 @@ class _Deferral:
             self._check_read(use)
             self._wrap(use, self.script.text(use), converted)
         line = f"{text} = {spelling.builtin(self.script, converted, statement)}({text})"
-        self._edits.append(edits.insert_after(self.source, entries.last_converted(self.script, entry), [line]))
+        self._edits.append(edits.insert_after(self.source, last_converted(self.script, entry.loop), [line]))
 
-    def _read_of(self, use: syntax.Name, added: list[Binding], converted: str) -> None:
-        """Turns a read of the sum into a number."""
+    def _is_read_of(self, use: syntax.Name, added: list[Binding], converted: str) -> bool:
+        """Whether a use reads the sum, which is a tensor then. Raises CannotEdit where it cannot be made a number there."""
         parent = self.source.parents[use]
         if isinstance(parent, syntax.AssignTarget | syntax.AugAssign | syntax.Element) and is_target(self.source, use):
-            return
+            return False
         reaching = self.script.names.reaching(use)
         if not any(binding in added for binding in reaching):
-            return
+            return False
         if converted == "int" and not all(binding in added or is_zero(self.script, binding) for binding in reaching):
             raise CannotEdit(f"`{use.value}` is a fraction on line {self.source.line(use)}")
         self._check_read(use)
@@ -419,13 +445,19 @@ class _Deferral:
         )
         if self.unclear and not is_divided:
             raise CannotEdit(f"whether `{use.value}` is a whole number is not known")
-        self._wrap(use, use.value, converted)
+        return True
 
-    def _wrap(self, use: syntax.BaseExpression, text: str, converted: str) -> None:
+    def _is_converted_already(self, use: syntax.BaseExpression) -> bool:
+        """Whether a read is an argument of ``float`` or ``int`` as it stands."""
         parent = self.source.parents[use]
         call = self.source.parents[parent] if isinstance(parent, syntax.Arg) else None
-        if isinstance(call, syntax.Call) and self.script.name(call.func) in ("float", "int"):
+        return isinstance(call, syntax.Call) and self.script.name(call.func) in ("float", "int")
+
+    def _wrap(self, use: syntax.BaseExpression, text: str, converted: str) -> None:
+        """Turns a read of what is kept into a number."""
+        if self._is_converted_already(use):
             return
+        parent = self.source.parents[use]
         if isinstance(parent, syntax.FormattedStringExpression) and parent.equal:
             raise CannotEdit(f"`{text}=` in a string on line {self.source.line(use)} shows how it is written")
         if isinstance(parent, syntax.Del | syntax.NamedExpr):
@@ -513,7 +545,8 @@ class _Deferral:
             if not same or not self.script.order.runs_before(loop, use):
                 raise CannotEdit(f"`{name}` is used within the loop, on line {self.source.line(use)}")
         torch, imports = spelling.spell(self.script, "torch")
-        line = f"{name} = {torch}.stack({name}).flatten().tolist() if {name} else []"
+        flat = "" if is_scalar(self.script, self.tensor) else ".flatten()"
+        line = f"{name} = {torch}.stack({name}){flat}.tolist() if {name} else []"
         self._edits += (*imports, edits.insert_after(self.source, loop, [line]))
 
     def _choices(self, tensor: syntax.BaseExpression, depth: int) -> Iterator[syntax.BaseExpression]:

@@ -65,28 +65,6 @@ def uses_meanwhile(script: Script, entry: Entry) -> Iterator[syntax.Subscript]:
             yield whole
 
 
-def last_converted(script: Script, entry: Entry) -> syntax.Node:
-    """The loop, or the last line below it that converts an entry of the dict: ``stats["loss"] = float(stats["loss"])``."""
-    source = script.source
-    block = source.parents[entry.loop]
-    body = block.body if isinstance(block, syntax.Module | syntax.IndentedBlock) else ()
-    last: syntax.Node = entry.loop
-    for line in body[body.index(entry.loop) + 1 :] if entry.loop in body else ():
-        match line:
-            case syntax.SimpleStatementLine(
-                body=[
-                    syntax.Assign(
-                        targets=[syntax.AssignTarget(target=syntax.Subscript(value=syntax.Name(held)) as target)],
-                        value=syntax.Call(func=syntax.Name("float" | "int"), args=[syntax.Arg(value=value)]),
-                    )
-                ]
-            ) if held == entry.base.value and script.text(value) == script.text(target):
-                last = line
-            case _:
-                break
-    return last
-
-
 def _set_before(script: Script, start: Binding, base: syntax.Name, key: str, loop: Loop) -> syntax.BaseExpression | None:
     """What ``stats["hits"] = ...`` gives an entry on every way to the loop."""
     for use in script.names.uses(base):

@@ -65,6 +65,27 @@ def loop_outside(script: Script, inside: syntax.Node, start: syntax.Node) -> Loo
     return found
 
 
+def last_converted(script: Script, loop: Loop) -> syntax.Node:
+    """The loop, or the last of the lines right below it that convert what it added up: ``hits = int(hits)``."""
+    block = script.source.parents[loop]
+    body = block.body if isinstance(block, syntax.Module | syntax.IndentedBlock) else ()
+    last: syntax.Node = loop
+    for line in body[body.index(loop) + 1 :] if loop in body else ():
+        match line:
+            case syntax.SimpleStatementLine(
+                body=[
+                    syntax.Assign(
+                        targets=[syntax.AssignTarget(target=syntax.Name() | syntax.Subscript() as target)],
+                        value=syntax.Call(func=syntax.Name("float" | "int"), args=[syntax.Arg(value=value)]),
+                    )
+                ]
+            ) if script.text(value) == script.text(target):
+                last = line
+            case _:
+                break
+    return last
+
+
 def _is_made_outside_graphs(script: Script, tensor: syntax.BaseExpression, depth: int) -> bool:
     """Whether an operation of a function that is certainly not compiled makes a tensor of its own."""
     function = script.function(tensor)

@@ -121,6 +121,22 @@ def is_floating(script: Script, tensor: syntax.BaseExpression) -> bool:
     return False
 
 
+def is_wide(script: Script, tensor: syntax.BaseExpression, depth: int = _DEPTH) -> bool:
+    """Whether a tensor is certainly no half: it was made ``float`` or ``double``, and added up at most since."""
+    match _applied(script, tensor):
+        case (name, base):
+            return name in ("float", "double") or (name in _SAME | {"sum", "mean"} and is_wide(script, base, depth))
+    match tensor:
+        case syntax.BinaryOperation(left=left, operator=syntax.Add() | syntax.Subtract() | syntax.Multiply(), right=right):
+            sides = [script.role(each) is Role.NUMBER for each in (left, right)]
+            return not all(sides) and all(
+                number or is_wide(script, each, depth) for number, each in zip(sides, (left, right), strict=True)
+            )
+        case syntax.Name() if depth:
+            return _is_bound_to(script, tensor, lambda value: is_wide(script, value, depth - 1))
+    return False
+
+
 def _returns(script: Script, call: syntax.Call, holds: Callable[[Script, syntax.BaseExpression], bool]) -> bool:
     """Whether all that a first-party function returns has a property."""
     callee = script.callee(call)
