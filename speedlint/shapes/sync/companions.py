@@ -141,8 +141,7 @@ def _staying_itself(script: Script, block: syntax.BaseSuite) -> Iterator[Wait]:
 def _sized_anyway(script: Script, node: syntax.Call | syntax.Subscript) -> syntax.BaseExpression | None:
     """What decides the size of a result that is needed as it is; None where a weight, or ``torch.where``, would do."""
     tensor = shapes.sized_by_values(script, node)
-    is_needed = tensor is not None and not shapes.is_changed(script, node) and not shapes.is_only_reduced(script, node)
-    return tensor if is_needed else None
+    return tensor if tensor is not None and not shapes.is_avoidable(script, node) else None
 
 
 @listed_once

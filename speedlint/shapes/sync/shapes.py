@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.solve.dtypes import is_mask
-from speedlint.solve.names import Kind
+from speedlint.solve.names import Kind, last_name
 from speedlint.source import is_target
 from speedlint.torch.words import Role
 
@@ -50,6 +50,11 @@ def _masked(script: Script, node: syntax.Subscript) -> syntax.BaseExpression | N
     return None
 
 
+def is_avoidable(script: Script, node: syntax.Call | syntax.Subscript) -> bool:
+    """Whether what is done with a selection can be done without its size: by ``torch.where``, a weight or an index."""
+    return any(holds(script, node) for holds in (is_changed, is_only_reduced, is_put_back, is_regular))
+
+
 def is_changed(script: Script, node: syntax.Node) -> bool:
     """Whether what a mask selects is changed in place: ``x[mask] += 1`` takes it out and puts it back."""
     parent = script.source.parents[node]
@@ -81,7 +86,10 @@ def _are_selected(script: Script, value: syntax.BaseExpression, mask: str) -> bo
 
 
 def _mask_of(script: Script, subscript: syntax.Subscript) -> str:
-    return ", ".join(script.text(element) for element in subscript.slice)
+    """The text of the mask among the indices, ``m`` of ``x[t, m, 0]``; of all of them where none is known to be one."""
+    given = [each.slice.value for each in subscript.slice if isinstance(each.slice, syntax.Index)]
+    masks = [each for each in given if is_mask(script, each)]
+    return ", ".join(map(script.text, masks or subscript.slice))
 
 
 def is_regular(script: Script, selected: syntax.Node) -> bool:
@@ -136,12 +144,30 @@ def _is_reduced(script: Script, selected: syntax.BaseExpression, depth: int) -> 
                 compared = script.source.parents[parent]
                 if isinstance(compared, syntax.Comparison) and _is_reduced(script, compared, depth - 1):
                     continue
+            case syntax.Arg() if depth and _is_of_density(script, script.source.parents[parent], depth):
+                continue
             case syntax.Attribute(attr=syntax.Name(value=method)) if depth and method in _ELEMENTWISE:
                 call = script.source.parents[parent]
                 if isinstance(call, syntax.Call) and call.func is parent and _is_reduced(script, call, depth - 1):
                     continue
         return False
     return True
+
+
+def _is_of_density(script: Script, call: syntax.Node, depth: int) -> bool:
+    """Whether a call makes a distribution that is asked for densities alone, or asks for one, which only go into a mean, a
+    sum or a loss."""
+    match call:
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("log_prob"))):
+            return _is_reduced(script, call, depth - 1)
+        case syntax.Call(func=func) if (script.name(func) or "").startswith("torch.distributions."):
+            uses = list(_uses(script, call))
+            asked = [script.source.parents[script.source.parents[use]] for use in uses]
+            return all(
+                isinstance(each, syntax.Call) and last_name(each.func) == "log_prob" and _is_reduced(script, each, depth - 1)
+                for each in asked
+            )
+    return False
 
 
 def _is_bare(script: Script, method: syntax.Attribute) -> bool:
