@@ -8,6 +8,7 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.shapes.model import rowwise, surgery
+from speedlint.shapes.model.evaluating import is_evaluating
 from speedlint.shapes.sync.accumulators import is_empty_list
 from speedlint.shapes.sync.batchwise import RowLoop, indexes_row
 from speedlint.source import is_target
@@ -29,7 +30,7 @@ def together(script: Script, found: RowLoop) -> tuple[Edit, ...]:
         raise CannotEdit("a turn does more with a row than to give it to the network")
     if not _is_tensor(script, found, call) or not isinstance(found.rows, (syntax.Name, syntax.Attribute)):
         raise CannotEdit(f"it is not certain that `{script.text(found.rows)}` is a tensor")
-    is_evaluated = rowwise.is_switched_to_evaluation(script, call.func, found.node)
+    is_evaluated = is_evaluating(script, call.func, found.node)
     if not rowwise.maps_rows(script, call.func, is_evaluated=is_evaluated):
         raise CannotEdit("it is not certain that the network maps each row by itself")
     if (change := next(surgery.changes(script), None)) is not None:

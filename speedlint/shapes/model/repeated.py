@@ -11,14 +11,14 @@ from speedlint.facts import syntax
 from speedlint.shapes import probes
 from speedlint.shapes.evaluation import is_in_forward, is_network
 from speedlint.shapes.model import networks
+from speedlint.shapes.model.evaluating import is_evaluating
 from speedlint.shapes.optimizer.discarded import may_update
 from speedlint.shapes.sync.clocks import may_read_clock
-from speedlint.shapes.training import passed_through, roots
+from speedlint.shapes.training import roots
 from speedlint.solve import counts
 from speedlint.solve.inplace import is_written, viewed
 from speedlint.solve.loops import Loop
 from speedlint.solve.names import last_name
-from speedlint.solve.passes import sets_eval_mode
 from speedlint.source import is_target
 from speedlint.torch import library
 from speedlint.torch.words import FREQUENT, Role
@@ -331,7 +331,7 @@ def _is_settled(script: Script, call: syntax.Call) -> bool:
             if _CHANCE.search(text) or _remembers(where, top):
                 return False
             by_mode = by_mode or _BY_MODE.search(text) is not None
-    return not by_mode or _is_evaluating(script, module, call)
+    return not by_mode or is_evaluating(script, module, call)
 
 
 def _is_forward(func: syntax.BaseExpression) -> bool:
@@ -348,46 +348,3 @@ def _remembers(script: Script, top: syntax.Node) -> bool:
 
 _BEFORE = frozenset({"__init__", "reset_parameters", "init_weights", "_init_weights", "load_state_dict", "train", "eval"})
 """Methods that run before a network does, or between its runs when asked for."""
-
-
-def _is_evaluating(script: Script, module: syntax.Node, call: syntax.Call) -> bool:
-    """Whether a network is surely in evaluation mode where it is called."""
-    if _is_mixed(script):
-        return False
-    modes = [each for each in script.method_calls("eval", "train") if _is_of(script, each, script, module)]
-    evals = [each for each in modes if sets_eval_mode(script, each)]
-    if script.order.surely(evals, call, [each for each in modes if each not in evals]):
-        return True
-    if not any(isinstance(each, syntax.Call) and _is_eval(each) for _, each in passed_through(script, module)):
-        return False
-    trains = ((place, each) for place in script.everywhere(b".train(") for each in place.method_calls("train"))
-    return not any(_is_of(place, each, script, module) for place, each in trains)
-
-
-def _is_eval(call: syntax.Call) -> bool:
-    return isinstance(call.func, syntax.Attribute) and call.func.attr.value == "eval" and not call.args
-
-
-def _is_of(place: Script, mode: syntax.Call, script: Script, module: syntax.Node) -> bool:
-    """Whether ``x.eval()`` or ``x.train()``, in some file, is of a module."""
-    assert isinstance(mode.func, syntax.Attribute)
-    receiver = mode.func.value
-    if place is script and script.text(receiver) == script.text(module):
-        return True
-    ours = {id(node) for _, node in roots(script, module)}
-    return any(id(node) in ours for _, node in roots(place, receiver))
-
-
-def _is_mixed(script: Script) -> bool:
-    """Whether the program sets parts of networks to training mode one by one, as those who want dropout when they
-    evaluate do."""
-    return any(
-        isinstance(call.func, syntax.Attribute)
-        and isinstance(call.func.value, syntax.Name)
-        and any(
-            isinstance(place.source.enclosing(binding.node, syntax.For, syntax.FunctionDef), syntax.For)
-            for binding in place.names.reaching(call.func.value)
-        )
-        for place in script.everywhere(b".train(")
-        for call in place.method_calls("train")
-    )

@@ -12,7 +12,6 @@ from speedlint.solve.names import Kind
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import written
 from speedlint.torch import library
-from speedlint.torch.words import Role
 
 _DEPTH = 8
 _LAYERS = frozenset(
@@ -220,19 +219,3 @@ class _Forward:
             ):
                 return self._maps(counted, _DEPTH)
         return False
-
-
-def is_switched_to_evaluation(script: Script, module: syntax.BaseExpression, at: syntax.Node) -> bool:
-    """Whether a module is in evaluation mode where a node runs, for certain: by ``module.eval()`` in the same function."""
-    text, evals, trains = script.text(module), [], []
-    for call in script.method_calls("eval", "train"):
-        assert isinstance(call.func, syntax.Attribute)
-        is_same = script.text(call.func.value) == text and script.role(call.func.value) is Role.MODULE
-        if is_same and call.func.attr.value == "eval" and not call.args:
-            evals.append(call)
-        else:
-            trains.append(call)
-    function = script.function(at)
-    calls = script.source.inside(function.body if function is not None else script.source.module, syntax.Call)
-    others = [call for call in calls if script.callee(call) is not None and script.role(call.func) is not Role.MODULE]
-    return script.order.surely(evals, at, unless=[*trains, *others])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
-from speedlint.shapes.model import rowwise
+from speedlint.shapes.model.evaluating import is_evaluating
 from speedlint.shapes.model.networks import is_loss
 from speedlint.shapes.sync import reads
 from speedlint.solve import changing, pure
@@ -158,7 +158,7 @@ def _only_evaluates(script: Script, call: syntax.Call) -> bool:
     if gradients_off(script, call) is not True and not _switches_mode(script, call):
         return False
     if not _switches_mode(script, call):
-        return is_loss(script, call) or rowwise.is_switched_to_evaluation(script, call.func, call)
+        return is_loss(script, call) or is_evaluating(script, call.func, call)
     assert isinstance(call.func, syntax.Attribute)
     text, function = script.text(call.func.value), script.function(call)
     switches = [

@@ -141,7 +141,7 @@ def _staying_itself(script: Script, block: syntax.BaseSuite) -> Iterator[Wait]:
 def _sized_anyway(script: Script, node: syntax.Call | syntax.Subscript) -> syntax.BaseExpression | None:
     """What decides the size of a result that is needed as it is; None where a weight, or ``torch.where``, would do."""
     tensor = shapes.sized_by_values(script, node)
-    return tensor if tensor is not None and not shapes.is_avoidable(script, node) else None
+    return tensor if tensor is not None and not shapes.keeps_shape(script, node) else None
 
 
 @listed_once

@@ -50,9 +50,9 @@ def _masked(script: Script, node: syntax.Subscript) -> syntax.BaseExpression | N
     return None
 
 
-def is_avoidable(script: Script, node: syntax.Call | syntax.Subscript) -> bool:
-    """Whether what is done with a selection can be done without its size: by ``torch.where``, a weight or an index."""
-    return any(holds(script, node) for holds in (is_changed, is_only_reduced, is_put_back, is_regular))
+def keeps_shape(script: Script, node: syntax.Call | syntax.Subscript) -> bool:
+    """Whether a weight, or ``torch.where``, does what is done with a selection: nothing of another size is needed."""
+    return any(holds(script, node) for holds in (is_changed, is_only_reduced, is_put_back))
 
 
 def is_changed(script: Script, node: syntax.Node) -> bool:
