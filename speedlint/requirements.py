@@ -34,7 +34,7 @@ _BEGIN = r"^\s*(?:(?:[-*+]|\d+\.)\s+)?(?:install\s+)?[`*]*"
 _OWN_LINE = re.compile(
     rf"{_BEGIN}(?:python[^,\n]*,\s*)?(?:py)?torch[`*]*\s*(?:version\s*)?"
     r"(?:={1,2}\s*(?P<pinned>\d+\.\d+)(?:\.\d+)?|[:v]?\s*v?(?P<exact>\d+\.\d+)\.\d+)(?:\+(?:cu\d+|cpu))?"
-    r"[`*.,;]*\s*(?:\(.*\))?\s*(?:<br\s*/?>)?\s*$",
+    r"[`*.,;]*\s*(?:\(.*\)|or\s+tensorflow\b.*)?\s*(?:<br\s*/?>)?\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
 """A line of a README that asks for one release: ``* PyTorch 1.0.1``, ``pytorch==1.6``; ``PyTorch 1.1`` may be the oldest."""
@@ -42,8 +42,23 @@ _COMMAND = re.compile(
     r"(?:pip3?|conda|mamba)\s+(?:install|create)\b[^\n]*?\b(?:py)?torch={1,2}(?P<pinned>\d+\.\d+)", re.IGNORECASE
 )
 _IN_BRACKETS = re.compile(r"\(\s*pytorch\s+v?(?P<exact>\d+\.\d+)\.\d+\s*\)", re.IGNORECASE)
+_LINKED = re.compile(
+    rf"{_BEGIN}\[(?:py)?torch\s*v?(?P<exact>\d+\.\d+)(?:\.\d+\]\(|\]\([^)\n]*previous-versions)"
+    rf"|{_BEGIN}\[(?:py)?torch\]\([^)\n]*\)[ \t]*\(?v?(?P<pinned>\d+\.\d+)\.\d+\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""``- [PyTorch 1.0.0](https://pytorch.org/)``, ``* [PyTorch](http://pytorch.org/) (0.3.1)``."""
+_MADE_IN = re.compile(
+    r"\b(?:implemented|developed|built|written)\b[^\n]{0,60}?\b(?:in|with|on|under|using|for)\b[^\n]{0,60}?"
+    r"\bpytorch\s*(?:version\s*)?v?(?P<exact>\d+\.\d+)\.\d+",
+    re.IGNORECASE,
+)
+"""What the authors wrote it for: ``implemented in PyTorch 0.4.0``; what it was tested with may be one of several."""
+_BESIDE = re.compile(r"/whl/torch-(?P<exact>\d+\.\d+)\.\d+\+?\S*\.html", re.IGNORECASE)
+"""The list of wheels that PyTorch Geometric has for one release: extensions that are built for it alone."""
+_EXACT = (_OWN_LINE, _COMMAND, _IN_BRACKETS, _LINKED, _MADE_IN, _BESIDE)
 _OPEN = re.compile(
-    r"\b(?:py)?torch[`*\]]*\s*(?:version\s*)?(?:>|≥|~=|v?\d+\.\d+(?:\.\d+)?\s*"
+    r"\b(?:py)?torch[`*\]]*\s*(?:versions?\s*)?(?:>|≥|~=|v?\d+\.\d+(?:\.\d+)?\s*"
     r"(?:\+(?!cu|cpu)|(?:or|and)\s+(?:later|newer|higher|above|up|greater)|/\s*v?\d|~))"
     r"|\b(?:py)?torch[`*]*\s+versions?\s+(?:higher|newer|later|above|greater)|\bother\s+(?:(?:py)?torch\s+)?versions?\s+(?:may|might|should)",
     re.IGNORECASE,
@@ -129,7 +144,7 @@ def _pinned(file: Path, disk: Disk) -> list[str]:
 def _told(text: str) -> Release | None:
     if _OPEN.search(text):
         return None
-    found = (match.groupdict() for pattern in (_OWN_LINE, _COMMAND, _IN_BRACKETS) for match in pattern.finditer(text))
+    found = (match.groupdict() for pattern in _EXACT for match in pattern.finditer(text))
     named = [_release(groups.get("pinned") or groups["exact"]) for groups in found]
     if named:
         return max(named)

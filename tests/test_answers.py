@@ -925,3 +925,55 @@ def test_a_method_is_called_on_a_class_of_another_file(project: Write, train: st
     (call,) = (call for name in ("chosen", "built", "made") for call in script.written_calls(name))
     assert (script.callee(call) is not None) is is_found
     assert (script.role(call) is Role.MODULE) is is_found
+
+
+@pytest.mark.parametrize(("default", "role"), [("=0", Role.UNKNOWN), ("", Role.TENSOR)])
+def test_what_may_be_a_number_is_no_tensor_in_a_network(project: Write, default: str, role: Role) -> None:
+    """What comes to ``forward`` through two functions, one of which has a number as its default."""
+    losses = project(
+        losses="""
+        import torch
+        from torch import nn
+
+        class Hardest(nn.Module):
+            def forward(self, logits, it):
+                share = 0.5 * (9 - it) / 9
+                return torch.topk(logits, int(logits.numel() * share))[0]
+
+        class Losses:
+            def __init__(self):
+                self.hardest = Hardest()
+
+            def compute(self, logits, it):
+                return self.hardest(logits, it)
+        """,
+        trainer=f"""
+        import torch
+        from losses import Losses
+
+        class Trainer:
+            def __init__(self, net):
+                self.net, self.losses = net, Losses()
+                self.optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+            def step(self, x, it{default}):
+                loss = self.losses.compute(self.net(x), it).mean()
+                loss.backward()
+                self.optimizer.step()
+        """,
+        train="""
+        import torch
+        from trainer import Trainer
+
+        trainer = Trainer(torch.nn.Linear(3, 3))
+        it = torch.load("last.pt")["it"]
+        for x in torch.load("batches.pt"):
+            trainer.step(x, it)
+        """,
+    )
+    (share,) = (
+        each
+        for each in losses.source.of(syntax.Name)
+        if each.value == "it" and "9 - it" in losses.text(losses.source.parents[each])
+    )
+    assert losses.role(share) is role

@@ -442,7 +442,7 @@ COLLECTING = """
 def test_copies_that_are_joined_where_there_are_any(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     fixed = _check_kept(project, monkeypatch, train=_program(HEADS, COLLECTING))["train"]
     for kept in (
-        "shares.append(shares_of.detach())",
+        "shares.append(shares_of.detach().clone())",
         "targets.append(labels.detach())",
         "embeddings.append(features.detach())",
     ):
@@ -467,7 +467,7 @@ def test_copies_of_what_a_network_may_change(project: Project, old: str, new: st
     assert parts != [HEADS, COLLECTING]
     fixed = _written(project, train=HEAD + _program(*parts))["train"]
     assert "embeddings.append(features.detach().cpu())" in fixed
-    assert "shares.append(shares_of.detach())" in fixed
+    assert "shares.append(shares_of.detach().clone())" in fixed
 
 
 @pytest.mark.parametrize(
@@ -834,3 +834,31 @@ def test_a_sum_of_what_was_made_float_is_not_made_so_again(project: Project, mon
     )
     assert "hits += (out.argmax(1) == y).float().sum().detach()\n" in fixed["train"]
     assert "total += loss.detach().float()\n" in fixed["train"]
+
+
+@pytest.mark.parametrize(
+    ("made", "kept"),
+    [
+        ("model(x)[:, -1]", "part.clone()"),
+        ("model(x).narrow(1, 0, 2)", "part.clone()"),
+        ("model(x)[y > 0]", "part"),
+        ("model(x).argmax(1)", "part"),
+        ("model(x).view(-1, 3)", "part"),
+    ],
+)
+def test_a_part_that_is_gathered_does_not_keep_all_that_it_is_of(
+    project: Project, monkeypatch: pytest.MonkeyPatch, made: str, kept: str
+) -> None:
+    text = f"""
+    @torch.no_grad()
+    def train(model, loader, optimizer):
+        found = []
+        model.to(device).eval()
+        for x, y in loader:
+            x, y = x.to(device), y.to(device)
+            part = {made}
+            found.append(part.cpu())
+        return torch.cat(found) if found else None
+    """
+    fixed = _check_kept(project, monkeypatch, train=text)["train"]
+    assert f"found.append({kept})\n" in fixed

@@ -130,6 +130,37 @@ def test_a_name_that_another_file_binds_in_a_module(project: Project) -> None:
     assert found["level"] == "warning"
 
 
+@pytest.mark.parametrize(
+    ("before", "level"),
+    [
+        ("if torch.cuda.is_available():\n    net = Net()\nelse:\n    net = Net()", "note"),
+        ("if torch.cuda.is_available():\n    net = Net()\nelse:\n    net = Net(3)", "warning"),
+        ("if torch.cuda.is_available():\n    net = Net()", "warning"),
+    ],
+)
+def test_an_error_on_each_way_ends_what_comes_after_it(project: Project, before: str, level: str) -> None:
+    network = "class Net(nn.Module):\n    def __init__(self, size):\n        super().__init__()\n"
+    assert _told(project, before=f"{network}{before}") == level
+
+
+@pytest.mark.parametrize(
+    ("loss", "level"),
+    [
+        ("torch.sum([model(images.cuda()).mean() for _ in range(3)])", "note"),
+        ("torch.mean([model(images.cuda()).mean()])", "note"),
+        ("sum([model(images.cuda()).mean() for _ in range(3)])", "warning"),
+        ("torch.stack([model(images.cuda()).mean() for _ in range(3)]).sum()", "warning"),
+        ("torch.mean(torch.stack([model(images.cuda()).mean()]))", "warning"),
+    ],
+)
+def test_a_list_where_torch_takes_a_tensor_ends_the_first_step(project: Project, loss: str, level: str) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.4'")
+    written = "nn.functional.cross_entropy(model(images.cuda()), labels.cuda())"
+    text = TRAINS.format(imports="", before="", starts=STARTS).replace(written, loss)
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level
+
+
 @pytest.mark.parametrize(("owner", "level"), [("self", "note"), ("module", "warning")])
 def test_a_name_that_an_object_has_is_none_of_the_modules(project: Project, owner: str, level: str) -> None:
     project.configure("select = ['SPD301']\ntorch = '2.4'")

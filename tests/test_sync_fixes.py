@@ -121,7 +121,7 @@ def test_what_is_not_deferred(tmp_path: Path, before: str, inside: str, after: s
             "t, u = [], []",
             "t.append(loss.item())",
             "t = sum(t)\nreturn t",
-            ("t = torch.stack(t).flatten().tolist() if t else []",),
+            ("t = torch.stack(t).tolist() if t else []",),
         ),
     ],
 )

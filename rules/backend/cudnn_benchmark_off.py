@@ -99,7 +99,7 @@ def _missing(placement: training.Placement, script: Script) -> Finding:
         if isinstance(placement.module, syntax.Name)
         else script.text(placement.module).partition("(")[0]
     )
-    message = f"`{code}` is convolutional and its inputs keep one shape, but `cudnn.benchmark` is never set"
+    message = f"`{code}` is convolutional and its inputs take few shapes, but `cudnn.benchmark` is never set"
     advice = "set `torch.backends.cudnn.benchmark = True` once, before training"
     if any(True for one in script.everywhere(b"benchmark") for _ in cudnn.settings(one, "benchmark")):
         why = "not written here, because a branch for reproducible runs sets it to False; put it in the other branch"

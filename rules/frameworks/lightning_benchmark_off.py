@@ -66,7 +66,9 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         is_trifle = all(cudnn.is_shallow(*each) or why is not None for each, why in zip(known, trifles, strict=True))
         level = Level.NOTE if is_trifle else Level.WARNING
         estimate = Estimate(Worth.LOW, trifles[0]) if is_trifle and trifles[0] is not None else worth.CONVOLUTIONS
-        message = "the module is convolutional and its inputs keep one shape, but the `Trainer` is not told `benchmark=True`"
+        message = (
+            "the module is convolutional and its inputs take few shapes, but the `Trainer` is not told `benchmark=True`"
+        )
         fix = Fix((edits.add_argument(script.source, call, "benchmark=True"),), Risk.NUMERIC)
         yield Finding(call, message, fix, "pass `benchmark=True`", level, worth=estimate)
 

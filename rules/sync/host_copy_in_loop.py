@@ -39,10 +39,11 @@ def predict(model, loader):
 ## Fix safety
 Exact: the same values, copied once. It is written only where the copies go into a list that starts empty in the same
 function and is joined with `torch.cat`, `torch.stack` or `np.concatenate` after the loop, or asked whether it is empty; and
-where nothing else holds or may change a copied tensor, a network that it is handed to included. Arrays that NumPy would join
-in another order of memory, that the program may resize, or whose lack it catches, are left. The outputs of the whole
-loop then lie in the GPU's memory at once: keep the copies where they are too large for that. What a model returns that runs
-as a CUDA graph is overwritten by its next call: copies of it are notes.
+where nothing else holds or may change a copied tensor, a network that it is handed to included. Arrays that NumPy would
+join in another order of memory, that the program may resize, or whose lack it catches, are left. The outputs of the whole
+loop then lie in the GPU's memory at once: keep the copies where they are too large for that. A part of a tensor, `out[:,
+-1]`, is copied on the GPU (`.clone()`), as it would keep the memory of all of it. What a model returns that runs as a CUDA
+graph is overwritten by its next call: copies of it are notes.
 
 ## Sources
 PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation; it names `.cpu()`.

@@ -547,7 +547,7 @@ class _Deferral:
         torch, imports = spelling.spell(self.script, "torch")
         flat = "" if is_scalar(self.script, self.tensor) else ".flatten()"
         line = f"{name} = {torch}.stack({name}){flat}.tolist() if {name} else []"
-        self._edits += (*imports, edits.insert_after(self.source, loop, [line]))
+        self._edits += (*imports, edits.insert_after(self.source, last_converted(self.script, loop), [line]))
 
     def _choices(self, tensor: syntax.BaseExpression, depth: int) -> Iterator[syntax.BaseExpression]:
         """What a tensor is in one turn or another."""

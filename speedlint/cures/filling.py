@@ -66,7 +66,8 @@ def loop_outside(script: Script, inside: syntax.Node, start: syntax.Node) -> Loo
 
 
 def last_converted(script: Script, loop: Loop) -> syntax.Node:
-    """The loop, or the last of the lines right below it that convert what it added up: ``hits = int(hits)``."""
+    """The loop, or the last of the lines right below it that convert what it added up or gathered: ``hits = int(hits)``,
+    ``losses = torch.stack(losses).tolist() if losses else []``."""
     block = script.source.parents[loop]
     body = block.body if isinstance(block, syntax.Module | syntax.IndentedBlock) else ()
     last: syntax.Node = loop
@@ -76,10 +77,11 @@ def last_converted(script: Script, loop: Loop) -> syntax.Node:
                 body=[
                     syntax.Assign(
                         targets=[syntax.AssignTarget(target=syntax.Name() | syntax.Subscript() as target)],
-                        value=syntax.Call(func=syntax.Name("float" | "int"), args=[syntax.Arg(value=value)]),
+                        value=syntax.Call(func=syntax.Name("float" | "int"), args=[syntax.Arg(value=kept)])
+                        | syntax.IfExp(test=kept, orelse=syntax.List(elements=[])),
                     )
                 ]
-            ) if script.text(value) == script.text(target):
+            ) if script.text(kept) == script.text(target):
                 last = line
             case _:
                 break

@@ -12,7 +12,7 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit
 from speedlint.shapes.sync import placed, reads
-from speedlint.shapes.sync.owned import is_own
+from speedlint.shapes.sync.owned import is_own, is_part
 from speedlint.solve import changing
 from speedlint.source import is_target
 from speedlint.torch.methods import TRANSPOSES
@@ -68,9 +68,10 @@ def _append(script: Script, whole: syntax.BaseExpression) -> tuple[syntax.Call, 
 
 
 def _cut(script: Script, whole: syntax.BaseExpression, tensor: syntax.BaseExpression) -> Edit:
-    """Leaves ``x`` of ``x.cpu().numpy()``."""
+    """Leaves ``x`` of ``x.cpu().numpy()``, copied on the GPU where it would keep the memory of all that it is a part of."""
     source = script.source
-    return Edit(source.path, source.span(tensor).end, source.code_span(whole).end, "")
+    kept = ".clone()" if is_part(script, tensor) else ""
+    return Edit(source.path, source.span(tensor).end, source.code_span(whole).end, kept)
 
 
 def _is_length(script: Script, use: syntax.Name) -> bool:

@@ -213,6 +213,8 @@ def why_workers_start(found: Loader) -> str | None:
         return slow
     if _may_have_none(found):
         return "the program sets the number of its workers to 0 in some runs"
+    if _has_none_by_default(found):
+        return "by the defaults of the program's options it has no workers"
     read = [start for start in found.starts if isinstance(start.node, syntax.For)]
     if any(map(_is_left_early, read)):
         return "a loop over it is left before its end, and workers that persist first finish what they have begun"
@@ -255,6 +257,15 @@ def _may_have_none(found: Loader) -> bool:
         for assign in place.source.of(syntax.Assign)
         for target in assign.targets
     )
+
+
+def _has_none_by_default(found: Loader) -> bool:
+    """Whether a condition on the program's options gives it no workers by their defaults: ``4 if args.raw else 0``."""
+    workers = found.setting("num_workers").expression
+    if not isinstance(workers, syntax.IfExp):
+        return False
+    known = off.values(found.script, workers)
+    return known is not None and known[0] == 0
 
 
 def _may_run(script: Script, node: syntax.Node) -> bool:

@@ -38,9 +38,9 @@ def _stops(script: Script) -> Iterator[Stop]:
 def _before(script: Script, node: syntax.Node, depth: int) -> Stop | None:
     """What surely ends a program before a node runs: in its file, where an object of its class is made, or before each call
     of its function."""
-    for stop in _stops(script):
-        if script.order.runs_before(stop.node, node):
-            return stop
+    found = list(_stops(script))
+    if script.order.surely((stop.node for stop in found), node):
+        return next((stop for stop in found if script.order.runs_before(stop.node, node)), found[0])
     function = script.function(node)
     if function is None or depth == _DEEPEST:
         return None

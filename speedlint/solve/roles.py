@@ -602,8 +602,24 @@ class Roles:
         if passed and all(value is not None and _is_number(value) for value in passed):
             return join(passed)
         tensors = [value for value in passed if value is not None and value.role in (Role.TENSOR, Role.BATCH)]
+        if not tensors and any(other.roles.begins_as_number(value) for other, value in self.script.values.passed(parameter)):
+            return UNKNOWN
         place = Place.GPU if tensors and all(value.place is Place.GPU for value in tensors) else Place.EITHER
         return TENSOR._replace(place=place, assumed=not tensors or all(value.assumed for value in tensors))
+
+    def begins_as_number(self, expression: syntax.BaseExpression | None, depth: int = 4) -> bool:
+        """Whether a name may stand for a number that is written out: ``step = 0``, a parameter's default, or what ``depth``
+        functions hand on."""
+        for binding in self.script.names.reaching(expression) if isinstance(expression, syntax.Name) else ():
+            parameter = binding.node if isinstance(binding.node, syntax.Param) else None
+            first = parameter.default if parameter is not None else written(binding)
+            if isinstance(first, syntax.Integer | syntax.Float):
+                return True
+            if parameter is not None and depth:
+                passed = self.script.values.passed(parameter)
+                if any(other.roles.begins_as_number(value, depth - 1) for other, value in passed):
+                    return True
+        return False
 
     def by_name(self, function: syntax.FunctionDef, call: syntax.Call) -> Value:
         """The ``**kwargs`` of a function as a call in this script makes them, also out of a dict that is handed on."""

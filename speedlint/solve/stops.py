@@ -3,7 +3,7 @@
 Only what Python itself decides, whatever the machine, the data and the installed packages: a name that nothing binds, an
 option that the parser does not have or has already, a module that a folder of the project lacks, arguments that a function
 of the project does not take, a result of two values that is taken apart into three, an object of a class that lacks an
-abstract method.
+abstract method. And a list where torch, in all releases, takes a tensor.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ _OF_PYTHON_2 = frozenset("basestring cmp execfile file long raw_input reduce rel
 _ELSEWHERE = (syntax.Lambda, syntax.Try, syntax.Import, syntax.ImportFrom, syntax.Annotation)
 """In what a name is read at another time, or not at all, or where the error is caught."""
 _CAUGHT = (syntax.Lambda, syntax.Try)
+_OF_TENSORS = tuple(
+    f"torch.{name}" for name in "abs argmax argmin exp log max mean median min prod sqrt std sum var".split()
+)
+"""What raises a TypeError for a list in each release, of tensors too."""
 _PARSER = "argparse.ArgumentParser"
 _OF_PARSER = frozenset(dir(argparse.ArgumentParser()))
 _OF_NAMESPACE = frozenset(dir(argparse.Namespace()))
@@ -83,6 +87,7 @@ def _found(script: Script, part: syntax.Node, is_picked: _Picked) -> Iterator[St
         *_undeclared(script, part),
         *_declared_twice(script, part),
         *_unfit(script, part, is_picked),
+        *_lists(script, part),
     ):
         if is_picked(node) and _is_plain(script, node):
             yield Stop(node, why, script, node)
@@ -246,6 +251,17 @@ def _lacking(script: Script, part: syntax.Node) -> Iterator[tuple[syntax.Node, s
         for alias in plain.names:
             if (lacking := script.program.lacking(script, script.text(alias.name))) is not None:
                 yield plain, f"the project has no module `{lacking}`"
+
+
+# Lists where torch takes a tensor
+
+
+def _lists(script: Script, part: syntax.Node) -> Iterator[tuple[syntax.Node, str]]:
+    """The calls that hand a written list to a function of torch's that takes tensors alone, as NumPy's takes lists."""
+    for call in script.calls(*_OF_TENSORS):
+        is_list = bool(call.args) and isinstance(call.args[0].value, syntax.List | syntax.ListComp)
+        if is_list and call.args[0].keyword is None and script.source.contains(part, call):
+            yield call, f"`{script.text(call.func)}` takes a tensor, and is passed a list"
 
 
 # Options that the parser does not have

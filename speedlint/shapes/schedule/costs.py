@@ -79,6 +79,7 @@ _METRICS = (
 )
 _SAVES = frozenset({"save", "save_model", "save_state"})
 """Methods of an ``Accelerator`` or a ``Fabric`` that write what they are handed, a model, or all that was prepared."""
+_WRITTEN = (syntax.List, syntax.Tuple, syntax.Set, syntax.Dict)
 _REDUCTIONS = frozenset("mean sum min max std median argmin argmax".split())
 
 
@@ -244,10 +245,31 @@ def _is_thinned(script: Script, node: syntax.Node, function: syntax.FunctionDef)
             return True
         if isinstance(up, syntax.If) and child is up.body:
             known = script.constant(up.test)
-            if known is not None and not known.value:
+            if (known is not None and not known.value) or _may_count(script, up.test):
                 return True
+        if isinstance(up, syntax.For) and child is up.body and _is_over_kept(script, up):
+            return True
         child = up
     return False
+
+
+def _may_count(script: Script, test: syntax.BaseExpression) -> bool:
+    """Whether one of several conditions counts steps: ``interval is None or step % interval == 0``."""
+    return isinstance(test, syntax.BooleanOperation) and any(
+        isinstance(each.operator, syntax.Modulo) for each in script.source.inside(test, syntax.BinaryOperation)
+    )
+
+
+def _is_over_kept(script: Script, loop: syntax.For) -> bool:
+    """Whether a loop goes over what the module keeps, which may be nothing: ``for tag, image in _images.items()``."""
+    kept = loop.iter
+    while isinstance(kept, syntax.Call | syntax.Attribute):
+        kept = kept.func if isinstance(kept, syntax.Call) else kept.value
+    if not isinstance(kept, syntax.Name) or script.function(loop) is None:
+        return False
+    owner = script.names.scope(kept).lookup(kept.value)
+    bound = owner.bindings[kept.value] if owner is script.names.module else []
+    return bool(bound) and not any(isinstance(each.value, _WRITTEN) and each.value.elements for each in bound)
 
 
 # Metrics written out

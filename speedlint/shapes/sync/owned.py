@@ -11,7 +11,7 @@ from speedlint.solve.names import Kind
 from speedlint.solve.unpacking import Path, part
 from speedlint.solve.values import returned
 from speedlint.source import is_name, is_target
-from speedlint.torch.methods import CASTS, DETACHES, MAKES_ANEW, MOVES, VIEWS, works_in_place
+from speedlint.torch.methods import CASTS, DETACHES, MAKES_ANEW, MOVES, PARTS, VIEWS, works_in_place
 from speedlint.torch.words import Role
 
 _LOSSES = frozenset(
@@ -62,6 +62,25 @@ def is_own(script: Script, tensor: syntax.BaseExpression, *, in_part: bool = Fal
                 if use is not tensor and any(each in bindings for each in script.names.reaching(use))
             )
             return (own or _is_of_loader(script, tensor)) and all(_leaves(script, use) for use in others)
+    return False
+
+
+def is_part(script: Script, tensor: syntax.BaseExpression, depth: int = 0) -> bool:
+    """Whether a tensor may be a part of a larger one, all of whose memory it keeps: ``out[:, -1]``, one of its chunks."""
+    match tensor:
+        case syntax.Subscript():
+            return not _selects(script, tensor)
+        case syntax.Attribute(value=inner, attr=syntax.Name(value="data" | "T" | "mT")):
+            return is_part(script, inner, depth)
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if (
+            script.name(tensor.func) is None
+        ):
+            return method in PARTS or (method in _SHARE and is_part(script, inner, depth))
+        case syntax.Call(func=func):
+            return (script.name(func) or "").rpartition(".")[2] in PARTS
+        case syntax.Name() if depth < _DEEPEST:
+            values = (each.value for each in script.names.reaching(tensor))
+            return any(isinstance(each, syntax.BaseExpression) and is_part(script, each, depth + 1) for each in values)
     return False
 
 
