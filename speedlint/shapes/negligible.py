@@ -262,9 +262,9 @@ def _may_have_none(found: Loader) -> bool:
 def _has_none_by_default(found: Loader) -> bool:
     """Whether a condition on the program's options gives it no workers by their defaults: ``4 if args.raw else 0``."""
     workers = found.setting("num_workers").expression
-    if not isinstance(workers, syntax.IfExp):
+    if not isinstance(workers, syntax.IfExp) or (asked := off.values(found.script, workers.test)) is None:
         return False
-    known = off.values(found.script, workers)
+    known = off.values(found.script, workers.body if asked[0] else workers.orelse)
     return known is not None and known[0] == 0
 
 
