@@ -161,6 +161,30 @@ def test_a_list_where_torch_takes_a_tensor_ends_the_first_step(project: Project,
     assert found["level"] == level
 
 
+@pytest.mark.parametrize(
+    ("loop", "level"),
+    [
+        ("for i in range(images.size(0)):\n            images[i] = copied[i]", "note"),
+        ("for i in range(len(images)):\n            first = i\n            images[i] = copied[first]", "note"),
+        ("for name in ['NA', 'none']:\n            if name in copied.names:\n                break", "note"),
+        ("for i in range(extra):\n            images[i] = copied[i]", "warning"),
+        ("for i in range(len(images)):\n            if i > 3:\n                images[i] = copied[i]", "warning"),
+        ("for i in range(len(images)):\n            if i > 3: break\n            images[i] = copied[i]", "warning"),
+        ("for name in names:\n            if name in copied.names:\n                break", "warning"),
+        (
+            "for i in range(len(images)):\n            try: images[i] = copied[i]\n            except NameError: pass",
+            "warning",
+        ),
+    ],
+)
+def test_the_first_turn_of_a_loop_that_surely_has_one(project: Project, loop: str, level: str) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.4'")
+    text = TRAINS.format(imports="", before="extra, names = torch.load('extra.pt')", starts=STARTS)
+    text = text.replace("        loss = nn", f"        images = images.cuda()\n        {loop}\n        loss = nn")
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level
+
+
 @pytest.mark.parametrize(("owner", "level"), [("self", "note"), ("module", "warning")])
 def test_a_name_that_an_object_has_is_none_of_the_modules(project: Project, owner: str, level: str) -> None:
     project.configure("select = ['SPD301']\ntorch = '2.4'")

@@ -5,6 +5,7 @@ Finds `zero_grad(set_to_none=False)`; `zero_grad()` where the target release is 
 the project's requirement does not allow a newer one; and loops that call `p.grad.zero_()` on the parameters of a module.
 For an optimizer of one or two tensors, such as a temperature that is learned, it is a note, and so it is where the target
 release is older than 1.7, which brought `set_to_none`: a loop over the parameters that sets `p.grad = None` does the same.
+It is one as well where the program's defaults run it on the CPU.
 
 ## Why it is slow
 Every step fills all gradients with zeros, then reads and adds where a plain write would do. With `None` both the fill and
@@ -180,4 +181,5 @@ RULE = Rule(
     triggers=(b"zero_grad", b".zero_("),
     worth=worth.ZEROS,
     cause=worth.one_step("SPD501"),
+    on_gpu=True,
 )

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.shapes.data import miscounted
 from speedlint.solve import stops
-from speedlint.solve.flow import once
+from speedlint.solve.flow import listed_once, once
 from speedlint.solve.stops import Stop
+from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
 
 _DEEPEST = 4
+_LEAVES = (syntax.Break, syntax.Continue, syntax.Return)
 
 
 def why_not(script: Script, node: syntax.Node) -> str | None:
@@ -30,9 +32,46 @@ def why_not(script: Script, node: syntax.Node) -> str | None:
     return f"the script ends {when}, at {where}: {stop.why}"
 
 
+@listed_once
 def _stops(script: Script) -> Iterator[Stop]:
-    yield from stops.within(script)
-    yield from miscounted.within(script)
+    """What surely raises in a script where it is run; a loop that does so in its first turn, and has one, by itself."""
+    for stop in (*stops.within(script), *miscounted.within(script)):
+        yield stop
+        node: syntax.Node = stop.node
+        while (loop := _entered(script, node)) is not None:
+            yield stop._replace(node=loop)
+            node = loop
+
+
+def _entered(script: Script, node: syntax.Node) -> syntax.For | None:
+    """The loop around a node that surely has a turn, over what is written out or the rows of a batch, each of whose turns
+    comes to the node."""
+    loop = script.source.enclosing(node, syntax.For, syntax.While, syntax.FunctionDef, syntax.Lambda, syntax.Try)
+    if not isinstance(loop, syntax.For) or not script.source.contains(loop.body, node) or not _has_turns(script, loop.iter):
+        return None
+    first = next((each for each in script.source.ancestors(node) if script.source.parents[each] is loop.body), None)
+    lines = loop.body.body
+    before = lines[: lines.index(first)] if isinstance(first, syntax.BaseStatement) and first in lines else None
+    is_plain = before is not None and all(isinstance(each, syntax.SimpleStatementLine) for each in before)
+    leaves = (each for line in before or () for kind in _LEAVES for each in script.source.inside(line, kind))
+    is_reached = isinstance(first, syntax.SimpleStatementLine) or (
+        isinstance(first, syntax.If) and script.source.contains(first.test, node)
+    )
+    return loop if is_plain and is_reached and next(leaves, None) is None else None
+
+
+def _has_turns(script: Script, iterated: syntax.BaseExpression) -> bool:
+    """Whether what a loop goes over surely has an element: a list that is written out, or the rows of a tensor."""
+    match iterated:
+        case syntax.List(elements=elements) | syntax.Tuple(elements=elements):
+            return any(isinstance(each, syntax.Element) for each in elements)
+        case syntax.Call(func=syntax.Name("range"), args=[syntax.Arg(value=count)]):
+            match count:
+                case syntax.Call(func=syntax.Attribute(value=rows, attr=syntax.Name("size")), args=[_]):
+                    return script.role(rows) in (Role.TENSOR, Role.BATCH)
+                case syntax.Call(func=syntax.Name("len"), args=[syntax.Arg(value=rows)]):
+                    return script.role(rows) in (Role.TENSOR, Role.BATCH)
+    return False
 
 
 def _before(script: Script, node: syntax.Node, depth: int) -> Stop | None:
