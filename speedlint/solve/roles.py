@@ -32,7 +32,7 @@ from speedlint.solve.terms import (
 )
 from speedlint.solve.unpacking import Path, all_written, key_of, part, written
 from speedlint.solve.values import is_property, needs_no_object, returned
-from speedlint.source import is_none
+from speedlint.source import is_name, is_none
 from speedlint.torch import library
 from speedlint.torch.methods import MOVES
 from speedlint.torch.words import Place, Role
@@ -582,7 +582,21 @@ class Roles:
             return found
         if is_passed and found is None:
             return None
+        if not is_passed and (batch := self._unpacked_by_calls(function, parameter)) is not None:
+            return batch
         return _prepared_as(found, annotated or self._by_use(parameter))
+
+    def _unpacked_by_calls(self, function: syntax.FunctionDef, parameter: syntax.Param) -> Value | None:
+        """A part of the batch that each known call takes apart for the function, ``model.step(*batch)``; None of anything
+        else."""
+        given: list[Value] = []
+        for other, call in self.script.call_sites(function) if parameter in function.params.params else ():
+            plain = [arg for arg in call.args if arg.keyword is None]
+            value = other.roles.evaluate(plain[0].value) if len(plain) == 1 and plain[0].star == "*" else None
+            if value is None or value.role is not Role.BATCH:
+                return None
+            given.append(value)
+        return join(given)
 
     def _mapped(self, function: syntax.Node | None, parameter: syntax.Param) -> Value | None:
         """What a parameter of ``map(lambda part: ..., parts)`` stands for in turn; nothing of that of any other lambda."""
@@ -1328,6 +1342,10 @@ class Roles:
                 return True
         defaults = (call for call in self.calls.made_of(library.ON_GPU_BY_DEFAULT) if source.contains(block, call))
         if any(not self._asks_for_cpu(call) for call in defaults):
+            return True
+        scaled = (call for call in script.calls(*library.SCALING_CONFIGS) if source.contains(block, call))
+        used = (script.argument(call, "use_gpu", 2) for call in scaled)
+        if any(each is not None and not is_name(each, "False") for each in used):
             return True
         moves = (call for call in script.method_calls("to") if source.contains(block, call))
         away = (call for call in moves if self.calls.place_of_move(call, Place.HOST) is not Place.HOST)

@@ -315,11 +315,22 @@ HOOK_NAMES = frozenset(name for _, hooks in HOOKS for name in hooks)
 TRAINERS = LIGHTNING_TRAINERS | LIGHTNING_CLIS | HUGGING_FACE_TRAINERS
 """What trains when it is told to, in a loop of its own."""
 ON_GPU_BY_DEFAULT = TRAINERS | FABRICS | ACCELERATORS | {"torch.accelerator.current_accelerator"}
+SCALING_CONFIGS = ("ray.train.ScalingConfig", "ray.air.ScalingConfig", "ray.air.config.ScalingConfig")
+"""What tells Ray whether its workers get a GPU each, by ``use_gpu``: it then puts the model and the batches there."""
 NOT_CUDA = frozenset("cpu mps tpu hpu xpu npu xla mlu ipu".split())
 """Devices of torch's and accelerators of Lightning's that are no GPU of CUDA's."""
 DEVICES_OF_OTHERS = ("torch_xla.", "torch_directml.")
 """Libraries whose devices are none of CUDA's."""
-GPU_MARKS = (b"cuda", b".to(", b"Accelerator", b"Fabric", b"Trainer", b"LightningCLI", b"current_accelerator")
+GPU_MARKS = (
+    b"cuda",
+    b".to(",
+    b"Accelerator",
+    b"Fabric",
+    b"Trainer",
+    b"LightningCLI",
+    b"current_accelerator",
+    b"ScalingConfig",
+)
 """What a file holds in which something shows a GPU."""
 DTYPES = frozenset(
     f"torch.{name}"

@@ -16,6 +16,7 @@ from speedlint.shapes.model.networks import is_loss
 from speedlint.shapes.sync.conditions import is_sanity_check, rules_out_tensor
 from speedlint.shapes.sync.streams import blocks
 from speedlint.solve import off
+from speedlint.solve.dtypes import is_scalar
 from speedlint.solve.names import Kind
 from speedlint.solve.unpacking import key_of, written
 from speedlint.source import last_statement, leaves
@@ -123,7 +124,8 @@ def _has_one_value(script: Script, tensor: syntax.BaseExpression) -> bool:
         case syntax.Call(func=func):
             is_reduced = script.argument(tensor, "reduction") is None and script.argument(tensor, "reduce") is None
             name = script.name(func) or ""
-            return is_reduced and (is_loss(script, tensor) or (name.startswith(_LOSSES) and name.endswith(_LOSS_NAMES)))
+            is_known = is_loss(script, tensor) or (name.startswith(_LOSSES) and name.endswith(_LOSS_NAMES))
+            return is_reduced and (is_known or is_scalar(script, tensor))
     return False
 
 
