@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.shapes.data import miscounted
-from speedlint.solve import stops
+from speedlint.solve import off, stops
 from speedlint.solve.flow import listed_once, once
 from speedlint.solve.stops import Stop
 from speedlint.torch.words import Role
@@ -79,7 +79,9 @@ def _before(script: Script, node: syntax.Node, depth: int) -> Stop | None:
     of its function."""
     found = list(_stops(script))
     if script.order.surely((stop.node for stop in found), node):
-        return next((stop for stop in found if script.order.runs_before(stop.node, node)), found[0])
+        ahead = [stop for stop in found if script.order.may_run_before(stop.node, node)] or found
+        by_default = (stop for stop in ahead if not off.is_off(script, stop.node))
+        return next((stop for stop in ahead if script.order.runs_before(stop.node, node)), next(by_default, ahead[0]))
     function = script.function(node)
     if function is None or depth == _DEEPEST:
         return None
