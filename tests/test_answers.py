@@ -977,3 +977,40 @@ def test_what_may_be_a_number_is_no_tensor_in_a_network(project: Write, default:
         if each.value == "it" and "9 - it" in losses.text(losses.source.parents[each])
     )
     assert losses.role(share) is role
+
+
+@pytest.mark.parametrize(
+    ("sets", "known"),
+    [
+        ("pass", True),
+        ("self.__dict__[key] = value", False),
+        ("self.__dict__.update(told)", False),
+        ("setattr(self, key, value)", False),
+        ('setattr(self, "path", value)', True),
+    ],
+)
+def test_what_an_heir_sets_by_computed_names_is_not_known(project: Write, sets: str, known: bool) -> None:
+    base = project(
+        base="""
+        class Base:
+            def __init__(self):
+                self.workers = 0
+
+            def loader(self):
+                return self.workers
+        """,
+        told=f"""
+        import yaml
+        from base import Base
+
+        class Told(Base):
+            def __init__(self, path):
+                super().__init__()
+                told = yaml.safe_load(open(path))
+                for key, value in told.items():
+                    {sets}
+        """,
+    )
+    (read,) = (each for each in base.source.of(syntax.Return))
+    assert read.value is not None
+    assert (base.constant(read.value) is not None) is known

@@ -419,11 +419,33 @@ class Values:
 
     @once(False)
     def _is_set_by_heirs(self, owner: syntax.ClassDef, name: str) -> bool:
-        """Whether a class of the program that derives from one of this script's sets an attribute by itself."""
+        """Whether a class of the program that derives from one of this script's sets an attribute by itself, or some by
+        names that are computed, as out of a configuration."""
         from speedlint.solve import heirs
 
         derived = heirs.derived(Definition(self.script, owner))
-        return any(isinstance(each.node, syntax.ClassDef) and each.script.values._sets(each.node, name) for each in derived)
+        return any(
+            isinstance(each.node, syntax.ClassDef)
+            and (each.script.values._sets(each.node, name) or each.script.values._sets_by_text(each.node))
+            for each in derived
+        )
+
+    @once(False)
+    def _sets_by_text(self, node: syntax.ClassDef) -> bool:
+        """Whether a class gives its objects attributes by names that are computed: ``self.__dict__[key] = ...``,
+        ``setattr(self, key, ...)``."""
+        source = self.script.source
+        if b"setattr(" not in source.data and b"__dict__" not in source.data:
+            return False
+        for call in source.inside(node, syntax.Call):
+            match call:
+                case syntax.Call(func=syntax.Name("setattr"), args=[syntax.Arg(value=syntax.Name("self")), key, _]):
+                    if self.constant(key.value) is None:
+                        return True
+                case syntax.Call(func=syntax.Attribute(value=held, attr=syntax.Name("update"))) if _is_own_dict(held):
+                    return True
+        targets = (each.target for each in source.inside(node, syntax.AssignTarget))
+        return any(isinstance(each, syntax.Subscript) and _is_own_dict(each.value) for each in targets)
 
     def _sets(self, node: syntax.ClassDef, name: str) -> bool:
         """Whether a class binds an attribute in its body, or one of its methods does."""
@@ -694,3 +716,11 @@ def option_of(script: Script, node: syntax.Node) -> syntax.Call | None:
     call = node if isinstance(node, syntax.Call) else script.source.enclosing(node, syntax.Call)
     declares = isinstance(call, syntax.Call) and isinstance(call.func, syntax.Attribute) and call.func.attr.value in _DECLARE
     return call if isinstance(call, syntax.Call) and declares else None
+
+
+def _is_own_dict(node: syntax.BaseExpression) -> bool:
+    """Whether an expression is ``self.__dict__``."""
+    match node:
+        case syntax.Attribute(value=syntax.Name("self"), attr=syntax.Name("__dict__")):
+            return True
+    return False
