@@ -862,3 +862,161 @@ def test_a_part_that_is_gathered_does_not_keep_all_that_it_is_of(
     """
     fixed = _check_kept(project, monkeypatch, train=text)["train"]
     assert f"found.append({kept})\n" in fixed
+
+
+@pytest.mark.parametrize(
+    ("below", "before"),
+    [
+        ("losses = [round(v, 2) for v in losses] if losses else []", "losses"),
+        ("names = [(name, total) for name in 'ab'] if seen else []", "total"),
+        ("seen = [total] if seen else []", "total"),
+    ],
+)
+def test_a_sum_is_converted_above_what_reads_it(
+    project: Project, monkeypatch: pytest.MonkeyPatch, below: str, before: str
+) -> None:
+    text = f"""
+def train(model, loader, optimizer):
+    total, seen, losses, names = 0.0, 0, [], []
+    for x, y in loader:
+        loss = F.cross_entropy(model(x.to(device)), y.to(device))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+        losses.append(loss.item())
+        seen += 1
+    {below}
+    return total, f"{{total:.3f}}", losses, names, seen
+"""
+    fixed = _check_kept(project, monkeypatch, train=text)["train"]
+    assert fixed.index(f"    {before} = ") < fixed.index(below)
+
+
+SWALLOWED = """
+@contextlib.contextmanager
+def interruptible():
+    try:
+        yield
+    except ArithmeticError:
+        pass
+
+
+class Quiet:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return True
+
+
+def train(model, loader, optimizer):
+    total, losses = 0.0, []
+    with MANAGER:
+        for step, (x, y) in enumerate(loader):
+            loss = F.cross_entropy(model(x.to(device)), y.to(device))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+            losses.append(loss.item())
+            if step == 1:
+                raise ArithmeticError
+    return total, f"{total:.3f}", losses
+"""
+
+
+@pytest.mark.parametrize(
+    "manager", ["interruptible()", "Quiet()", "contextlib.suppress(ArithmeticError)", "open('log', 'w')"]
+)
+def test_what_a_context_manager_may_skip(project: Project, monkeypatch: pytest.MonkeyPatch, manager: str) -> None:
+    """An error that is swallowed skips the lines below the loop: sums are converted where they are read."""
+    text = "import contextlib\n" + HEAD + SWALLOWED.replace("MANAGER", manager)
+    fixed = _written(project, train=text)["train"]
+    is_library = manager.startswith("open")
+    assert ("total = float(total)" in fixed) is is_library
+    assert ("losses.append(loss.item())" in fixed) is not is_library
+    if not is_library:
+        before, _ = _ran(project.root, {"train": text}, 3, monkeypatch)
+        after, _ = _ran(project.root, {"train": fixed}, 3, monkeypatch)
+        _same(before, after)
+
+
+@pytest.mark.parametrize(
+    ("made", "kept"),
+    [
+        ("right.float().sum()", "part.detach()"),
+        ("right.float().sum().to(torch.bfloat16)", "part.detach().float()"),
+        ("right.float().view(torch.int32).float().to(torch.bfloat16).mean()", "part.detach().float()"),
+    ],
+)
+def test_what_was_made_float_may_be_half_again(project: Project, made: str, kept: str) -> None:
+    text = f"""
+def train(model, loader, optimizer):
+    total = 0.0
+    for x, y in loader:
+        x, y = x.to(device), y.to(device)
+        with torch.autocast(device.type, torch.bfloat16):
+            out = model(x)
+            loss = F.cross_entropy(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        right = out.argmax(1) == y
+        part = {made}
+        total += part.item()
+    return total
+"""
+    assert f"total += {kept}\n" in _written(project, train=HEAD + text)["train"]
+
+
+@pytest.mark.parametrize(
+    ("criterion", "flat"),
+    [
+        ("nn.MSELoss()", ""),
+        ("nn.MSELoss(reduce=False)", ".flatten()"),
+        ("nn.MSELoss(None, False)", ".flatten()"),
+        ("nn.HuberLoss('none')", ".flatten()"),
+    ],
+)
+def test_losses_that_may_have_a_dimension(
+    project: Project, monkeypatch: pytest.MonkeyPatch, criterion: str, flat: str
+) -> None:
+    text = f"""
+def train(model, loader, optimizer):
+    criterion, losses = {criterion}, []
+    for x, y in loader:
+        loss = criterion(model(x.to(device))[0, :1], y.to(device)[:1].float())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+"""
+    fixed = _check_kept(project, monkeypatch, train=text)["train"]
+    assert f"losses = torch.stack(losses){flat}.tolist() if losses else []" in fixed
+
+
+def test_a_part_that_a_network_gives_does_not_keep_all_that_it_is_of(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """
+class First(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        states = torch.tanh(self.inner(x))
+        return states[:, 0]
+
+
+@torch.no_grad()
+def train(model, loader, optimizer):
+    found, net = [], First(model).to(device).eval()
+    for x, y in loader:
+        found.append(net(x.to(device)).cpu())
+    return torch.cat(found) if found else None
+"""
+    fixed = _check_kept(project, monkeypatch, train=text)["train"]
+    assert "found.append(net(x.to(device)).clone())\n" in fixed

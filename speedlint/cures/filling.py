@@ -10,6 +10,7 @@ from speedlint.solve.gradients import switches
 from speedlint.solve.inplace import is_written, viewed
 from speedlint.solve.loops import Loop
 from speedlint.solve.names import Binding, Kind, last_name
+from speedlint.solve.stops import lets_errors_through
 from speedlint.solve.unpacking import all_written
 from speedlint.solve.values import returned
 from speedlint.source import is_name
@@ -52,7 +53,8 @@ def filling_loop(script: Script, inside: syntax.Node, base: syntax.Name, start: 
 
 
 def loop_outside(script: Script, inside: syntax.Node, start: syntax.Node) -> Loop:
-    """The outermost loop around ``inside`` that ``start`` is not in. Raises CannotEdit where it runs in each step itself."""
+    """The outermost loop around ``inside`` that ``start`` is not in. Raises CannotEdit where it runs in each step itself, or
+    where an error in it may be swallowed, so that what stands below it is skipped."""
     found: Loop | None = None
     for up in script.source.ancestors(inside):
         if isinstance(up, _SCOPES) or script.source.contains(up, start):
@@ -62,6 +64,11 @@ def loop_outside(script: Script, inside: syntax.Node, start: syntax.Node) -> Loo
     same = script.source.enclosing(start, *_SCOPES) is script.source.enclosing(inside, *_SCOPES)
     if found is None or not same or script.frequency(found) in (Frequency.STEP, Frequency.EVAL_STEP):
         raise CannotEdit("the loop that fills it is not seen whole")
+    for up in script.source.ancestors(found):
+        if isinstance(up, _SCOPES):
+            break
+        if isinstance(up, syntax.With) and not all(lets_errors_through(script, each.item) for each in up.items):
+            raise CannotEdit("a context manager around its loop may swallow an error")
     return found
 
 
@@ -72,20 +79,35 @@ def last_converted(script: Script, loop: Loop) -> syntax.Node:
     body = block.body if isinstance(block, syntax.Module | syntax.IndentedBlock) else ()
     last: syntax.Node = loop
     for line in body[body.index(loop) + 1 :] if loop in body else ():
-        match line:
-            case syntax.SimpleStatementLine(
-                body=[
-                    syntax.Assign(
-                        targets=[syntax.AssignTarget(target=syntax.Name() | syntax.Subscript() as target)],
-                        value=syntax.Call(func=syntax.Name("float" | "int"), args=[syntax.Arg(value=kept)])
-                        | syntax.IfExp(test=kept, orelse=syntax.List(elements=[])),
-                    )
-                ]
-            ) if script.text(kept) == script.text(target):
-                last = line
-            case _:
-                break
+        if not _converts(script, line):
+            break
+        last = line
     return last
+
+
+def _converts(script: Script, line: syntax.Node) -> bool:
+    """Whether a line only turns what one variable or entry holds into numbers."""
+    match line:
+        case syntax.SimpleStatementLine(
+            body=[
+                syntax.Assign(
+                    targets=[syntax.AssignTarget(target=syntax.Name() | syntax.Subscript() as target)],
+                    value=syntax.Call(func=syntax.Name("float" | "int"), args=[syntax.Arg(value=kept)]),
+                )
+            ]
+        ):
+            return script.text(kept) == script.text(target)
+        case syntax.SimpleStatementLine(
+            body=[
+                syntax.Assign(
+                    targets=[syntax.AssignTarget(target=syntax.Name(listed))],
+                    value=syntax.IfExp(test=syntax.Name(kept), body=joined, orelse=syntax.List(elements=[])),
+                )
+            ]
+        ):
+            flat = script.text(joined).replace(".flatten()", "")
+            return listed == kept and flat.endswith(f".stack({kept}).tolist()")
+    return False
 
 
 def _is_made_outside_graphs(script: Script, tensor: syntax.BaseExpression, depth: int) -> bool:

@@ -22,6 +22,8 @@ _BOOLEAN = COMPARES | frozenset(
     "greater_equal less_equal".split()
 )
 _SAME = RESHAPES | TRANSPOSES | EXPANDS | MOVES | {"detach", "clone", "contiguous", "item", "type_as_"}
+_KEEP_WIDTH = (RESHAPES - {"view", "view_as"}) | TRANSPOSES | EXPANDS | frozenset("cpu cuda detach clone mean sum".split())
+"""What gives numbers of the same dtype, whatever it is given beside; ``to`` and ``view`` may be told another."""
 _WHOLE = frozenset("sum long int argmax argmin count_nonzero nonzero bincount numel".split())
 _FRACTIONS = frozenset(
     "mean std var softmax log_softmax sigmoid exp log sqrt norm float double half cross_entropy mse_loss".split()
@@ -125,7 +127,7 @@ def is_wide(script: Script, tensor: syntax.BaseExpression, depth: int = _DEPTH) 
     """Whether a tensor is certainly no half: it was made ``float`` or ``double``, and added up at most since."""
     match _applied(script, tensor):
         case (name, base):
-            return name in ("float", "double") or (name in _SAME | {"sum", "mean"} and is_wide(script, base, depth))
+            return name in ("float", "double") or (name in _KEEP_WIDTH and is_wide(script, base, depth))
     match tensor:
         case syntax.BinaryOperation(left=left, operator=syntax.Add() | syntax.Subtract() | syntax.Multiply(), right=right):
             sides = [script.role(each) is Role.NUMBER for each in (left, right)]
@@ -153,12 +155,12 @@ def is_scalar(script: Script, tensor: syntax.BaseExpression, depth: int = _DEPTH
     match tensor:
         case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value="mean" | "sum")), args=args):
             return not args or (len(args) == 1 and script.name(tensor.func) is not None)
-        case syntax.Call(func=func, args=args):
-            if any(is_name(arg.keyword, "reduction", "reduce") for arg in args):
+        case syntax.Call(func=func):
+            if any(is_name(arg.keyword, "reduction", "reduce") for arg in tensor.args):
                 return False
             made = script.value(func).made
             names = (script.name(func) or "", (made.script.name(made.call.func) or "") if made is not None else "")
-            plain = made is None or not any(is_name(arg.keyword, "reduction") for arg in made.call.args)
+            plain = _is_reduced(tensor, 3) and (made is None or _is_reduced(made.call, 1))
             if plain and any(
                 name.startswith("torch.nn.") and name.endswith(("Loss", "_loss", "cross_entropy")) for name in names
             ):
@@ -172,6 +174,14 @@ def is_scalar(script: Script, tensor: syntax.BaseExpression, depth: int = _DEPTH
         case syntax.Name():
             return _is_bound_to(script, tensor, lambda value: is_scalar(script, value, depth - 1))
     return False
+
+
+def _is_reduced(call: syntax.Call, most: int) -> bool:
+    """Whether a call of a loss of torch's, or of its class, is told nothing of how to reduce, neither by name nor by a text
+    or one of the last places: ``most`` arguments stand before those."""
+    told = any(is_name(arg.keyword, "reduction", "reduce") or arg.star for arg in call.args)
+    plain = [arg.value for arg in call.args if arg.keyword is None]
+    return not told and len(plain) <= most and not any(isinstance(each, syntax.SimpleString) for each in plain)
 
 
 def _is_differentiated(script: Script, name: syntax.Name) -> bool:

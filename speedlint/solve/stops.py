@@ -143,13 +143,13 @@ def _is_plain(script: Script, node: syntax.Node) -> bool:
     """Whether an error of a node is neither caught nor swallowed by what it stands in, nor raised at another time."""
     up = script.source.enclosing(node, *_CAUGHT, syntax.With, syntax.FunctionDef, syntax.ClassDef)
     while isinstance(up, syntax.With):
-        if not all(_lets_through(script, item.item) for item in up.items):
+        if not all(lets_errors_through(script, item.item) for item in up.items):
             return False
         up = script.source.enclosing(up, *_CAUGHT, syntax.With, syntax.FunctionDef, syntax.ClassDef)
     return not isinstance(up, _CAUGHT)
 
 
-def _lets_through(script: Script, manager: syntax.BaseExpression) -> bool:
+def lets_errors_through(script: Script, manager: syntax.BaseExpression) -> bool:
     """Whether a context manager is a library's that swallows no error."""
     name = script.name(manager.func) if isinstance(manager, syntax.Call) else script.name(manager)
     return name is not None and not name.endswith(("suppress", "raises", "assertRaises", "catch_errors", "ExitStack"))

@@ -77,7 +77,10 @@ def is_part(script: Script, tensor: syntax.BaseExpression, depth: int = 0) -> bo
         ):
             return method in PARTS or (method in _SHARE and is_part(script, inner, depth))
         case syntax.Call(func=func):
-            return (script.name(func) or "").rpartition(".")[2] in PARTS
+            if (script.name(func) or "").rpartition(".")[2] in PARTS:
+                return True
+            forwards = script.roles.calls.called(tensor) if depth < _DEEPEST else ()
+            return any(is_part(each.script, value, depth + 1) for each in forwards for value in returned(each))
         case syntax.Name() if depth < _DEEPEST:
             values = (each.value for each in script.names.reaching(tensor))
             return any(isinstance(each, syntax.BaseExpression) and is_part(script, each, depth + 1) for each in values)
