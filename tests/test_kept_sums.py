@@ -875,20 +875,11 @@ def test_a_part_that_is_gathered_does_not_keep_all_that_it_is_of(
 def test_a_sum_is_converted_above_what_reads_it(
     project: Project, monkeypatch: pytest.MonkeyPatch, below: str, before: str
 ) -> None:
-    text = f"""
-def train(model, loader, optimizer):
-    total, seen, losses, names = 0.0, 0, [], []
-    for x, y in loader:
-        loss = F.cross_entropy(model(x.to(device)), y.to(device))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        total += loss.item()
-        losses.append(loss.item())
-        seen += 1
-    {below}
-    return total, f"{{total:.3f}}", losses, names, seen
-"""
+    text = _of_entries(
+        "total, seen, losses, names = 0.0, 0, [], []",
+        "total += loss.item()\nlosses.append(loss.item())\nseen += 1",
+        f'{below}\nreturn total, f"{{total:.3f}}", losses, names, seen',
+    )
     fixed = _check_kept(project, monkeypatch, train=text)["train"]
     assert fixed.index(f"    {before} = ") < fixed.index(below)
 
@@ -951,23 +942,10 @@ def test_what_a_context_manager_may_skip(project: Project, monkeypatch: pytest.M
     ],
 )
 def test_what_was_made_float_may_be_half_again(project: Project, made: str, kept: str) -> None:
-    text = f"""
-def train(model, loader, optimizer):
-    total = 0.0
-    for x, y in loader:
-        x, y = x.to(device), y.to(device)
-        with torch.autocast(device.type, torch.bfloat16):
-            out = model(x)
-            loss = F.cross_entropy(out, y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        right = out.argmax(1) == y
-        part = {made}
-        total += part.item()
-    return total
-"""
-    assert f"total += {kept}\n" in _written(project, train=HEAD + text)["train"]
+    text = _of_entries("total = 0.0", f"right = out.argmax(1) == y\npart = {made}\ntotal += part.item()", "return total")
+    half = text.replace("out = model(x)", "with torch.autocast(device.type, torch.bfloat16):\n            out = model(x)")
+    assert half != text
+    assert f"total += {kept}\n" in _written(project, train=HEAD + half)["train"]
 
 
 @pytest.mark.parametrize(
@@ -982,17 +960,8 @@ def train(model, loader, optimizer):
 def test_losses_that_may_have_a_dimension(
     project: Project, monkeypatch: pytest.MonkeyPatch, criterion: str, flat: str
 ) -> None:
-    text = f"""
-def train(model, loader, optimizer):
-    criterion, losses = {criterion}, []
-    for x, y in loader:
-        loss = criterion(model(x.to(device))[0, :1], y.to(device)[:1].float())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
-"""
+    text = _of_entries(f"criterion, losses = {criterion}, []", "losses.append(loss.item())", "return losses")
+    text = text.replace("F.cross_entropy(out, y)", "criterion(out[0, :1], y[:1].float())")
     fixed = _check_kept(project, monkeypatch, train=text)["train"]
     assert f"losses = torch.stack(losses){flat}.tolist() if losses else []" in fixed
 

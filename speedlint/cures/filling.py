@@ -105,8 +105,17 @@ def _converts(script: Script, line: syntax.Node) -> bool:
                 )
             ]
         ):
-            flat = script.text(joined).replace(".flatten()", "")
-            return listed == kept and flat.endswith(f".stack({kept}).tolist()")
+            return listed == kept and _are_stacked(script, joined, kept)
+    return False
+
+
+def _are_stacked(script: Script, joined: syntax.BaseExpression, listed: str) -> bool:
+    """Whether an expression is ``torch.stack(listed).tolist()``, flattened or not."""
+    match joined:
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name("tolist" | "flatten")), args=[]):
+            return _are_stacked(script, inner, listed)
+        case syntax.Call(args=[syntax.Arg(value=syntax.Name(value))]):
+            return value == listed and script.is_call_to(joined, "torch.stack")
     return False
 
 

@@ -234,11 +234,7 @@ def is_evaluation(script: Script, node: syntax.Node) -> bool:
         is_later = latest is not None and order[latest] < order[node] < order[call]
         if before and not is_later and script.role(call.func.value) in (Role.MODULE, Role.UNKNOWN):
             latest = call
-    return latest is not None and (passes.sets_eval_mode(script, latest) or _is_eval_call(latest))
-
-
-def _is_eval_call(call: syntax.Call) -> bool:
-    return isinstance(call.func, syntax.Attribute) and call.func.attr.value == "eval" and not call.args
+    return latest is not None and (passes.sets_eval_mode(script, latest) or passes.is_eval_call(latest))
 
 
 def only_evaluates(script: Script, function: syntax.FunctionDef) -> bool:

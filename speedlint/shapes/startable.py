@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.shapes.data import miscounted
-from speedlint.solve import off, stops
+from speedlint.solve import counts, off, stops
 from speedlint.solve.flow import listed_once, once
 from speedlint.solve.stops import Stop
 from speedlint.torch.words import Role
@@ -44,33 +44,30 @@ def _stops(script: Script) -> Iterator[Stop]:
 
 
 def _entered(script: Script, node: syntax.Node) -> syntax.For | None:
-    """The loop around a node that surely has a turn, over what is written out or the rows of a batch, each of whose turns
-    comes to the node."""
-    loop = script.source.enclosing(node, syntax.For, syntax.While, syntax.FunctionDef, syntax.Lambda, syntax.Try)
-    if not isinstance(loop, syntax.For) or not script.source.contains(loop.body, node) or not _has_turns(script, loop.iter):
+    """The loop around a node that surely has a turn, each of whose turns comes to the node."""
+    source = script.source
+    loop = source.enclosing(node, syntax.For, syntax.While, syntax.FunctionDef, syntax.Lambda, syntax.Try)
+    if not isinstance(loop, syntax.For) or next(script.order.under(node), None) is not loop.body:
         return None
-    first = next((each for each in script.source.ancestors(node) if script.source.parents[each] is loop.body), None)
-    lines = loop.body.body
-    before = lines[: lines.index(first)] if isinstance(first, syntax.BaseStatement) and first in lines else None
-    is_plain = before is not None and all(isinstance(each, syntax.SimpleStatementLine) for each in before)
-    leaves = (each for line in before or () for kind in _LEAVES for each in script.source.inside(line, kind))
-    is_reached = isinstance(first, syntax.SimpleStatementLine) or (
-        isinstance(first, syntax.If) and script.source.contains(first.test, node)
-    )
-    return loop if is_plain and is_reached and next(leaves, None) is None else None
+    leaves = (each for kind in _LEAVES for each in source.inside(loop.body, kind) if source.order[each] < source.order[node])
+    return loop if next(leaves, None) is None and _has_turns(script, loop) else None
 
 
-def _has_turns(script: Script, iterated: syntax.BaseExpression) -> bool:
-    """Whether what a loop goes over surely has an element: a list that is written out, or the rows of a tensor."""
-    match iterated:
-        case syntax.List(elements=elements) | syntax.Tuple(elements=elements):
-            return any(isinstance(each, syntax.Element) for each in elements)
-        case syntax.Call(func=syntax.Name("range"), args=[syntax.Arg(value=count)]):
-            match count:
-                case syntax.Call(func=syntax.Attribute(value=rows, attr=syntax.Name("size")), args=[_]):
-                    return script.role(rows) in (Role.TENSOR, Role.BATCH)
-                case syntax.Call(func=syntax.Name("len"), args=[syntax.Arg(value=rows)]):
-                    return script.role(rows) in (Role.TENSOR, Role.BATCH)
+def _has_turns(script: Script, loop: syntax.For) -> bool:
+    """Whether a loop surely has a turn: over what is known to have elements, or counting the rows of a tensor."""
+    if counts.turns(script, loop):
+        return True
+    match loop.iter:
+        case syntax.Call(
+            func=syntax.Name("range"),
+            args=[
+                syntax.Arg(
+                    value=syntax.Call(func=syntax.Attribute(value=rows, attr=syntax.Name("size")))
+                    | syntax.Call(func=syntax.Name("len"), args=[syntax.Arg(value=rows)])
+                )
+            ],
+        ):
+            return script.role(rows) in (Role.TENSOR, Role.BATCH)
     return False
 
 

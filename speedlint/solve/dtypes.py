@@ -162,7 +162,8 @@ def is_scalar(script: Script, tensor: syntax.BaseExpression, depth: int = _DEPTH
             names = (script.name(func) or "", (made.script.name(made.call.func) or "") if made is not None else "")
             plain = _is_reduced(tensor, 3) and (made is None or _is_reduced(made.call, 1))
             if plain and any(
-                name.startswith("torch.nn.") and name.endswith(("Loss", "_loss", "cross_entropy")) for name in names
+                name.startswith("torch.nn.") and name.endswith(("Loss", "_loss", "cross_entropy", "kl_div"))
+                for name in names
             ):
                 return True
             return _returns(script, tensor, lambda where, value: is_scalar(where, value, depth - 1))

@@ -41,14 +41,17 @@ def _plays(script: Script, loop: Loop) -> bool:
     )
 
 
+def is_eval_call(call: syntax.Call) -> bool:
+    """Whether a call is written ``x.eval()``, whatever ``x`` is."""
+    return isinstance(call.func, syntax.Attribute) and call.func.attr.value == "eval" and not call.args
+
+
 def sets_eval_mode(script: Script, call: syntax.Call) -> bool:
     """Whether a call is ``model.eval()`` or ``model.train(False)``."""
     if not isinstance(call.func, syntax.Attribute) or script.role(call.func.value) is not Role.MODULE:
         return False
-    method = call.func.attr.value
-    return (method == "eval" and not call.args) or (
-        method == "train" and len(call.args) == 1 and script.text(call.args[0].value) == "False"
-    )
+    is_off = len(call.args) == 1 and script.text(call.args[0].value) == "False"
+    return is_eval_call(call) or (call.func.attr.value == "train" and is_off)
 
 
 def is_in_eval_mode(script: Script, node: syntax.Node) -> bool:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.model.networks import with_named
 from speedlint.shapes.training import passed_through, roots
 from speedlint.solve.flow import once
-from speedlint.solve.passes import sets_eval_mode
+from speedlint.solve.passes import is_eval_call, sets_eval_mode
 from speedlint.solve.terms import Definition
 from speedlint.torch.words import Role
-
-_TRAINS = re.compile(rb"\.train\(|\.training\b")
 
 
 def is_evaluating(script: Script, module: syntax.BaseExpression, at: syntax.Node) -> bool:
@@ -44,21 +40,19 @@ def _calls_that_switch(script: Script, at: syntax.Node) -> list[syntax.Call]:
 def _may_switch(script: Script, call: syntax.Call) -> bool:
     callee = script.callee(call)
     return callee is not None and any(
-        _TRAINS.search(place.text(node).encode()) for place, node in with_named(callee.script, callee.node, called=True)
+        place.source.contains(node, switch)
+        for place, node in with_named(callee.script, callee.node, called=True)
+        for switch in place.method_calls("train")
     )
 
 
 def _is_made_so(script: Script, module: syntax.BaseExpression) -> bool:
     """Whether a network is made in evaluation mode, is no part of another one, and nothing switches it to training."""
-    made = [each for _, each in passed_through(script, module) if isinstance(each, syntax.Call) and _is_eval(each)]
+    made = [each for _, each in passed_through(script, module) if isinstance(each, syntax.Call) and is_eval_call(each)]
     if not made or _is_part(script, module):
         return False
     trains = ((place, each) for place in script.everywhere(b".train(") for each in place.method_calls("train"))
     return not any(_is_of(place, each, script, module) for place, each in trains)
-
-
-def _is_eval(call: syntax.Call) -> bool:
-    return isinstance(call.func, syntax.Attribute) and call.func.attr.value == "eval" and not call.args
 
 
 def _is_part(script: Script, module: syntax.BaseExpression) -> bool:

@@ -61,7 +61,6 @@ _SIZES = frozenset(
     "reshape new_zeros pad chunk split".split()
 )
 _PASSED_ON = frozenset("abs round float int list tuple sorted zip enumerate max min sum set reversed map dict".split())
-_LOSSES, _LOSS_NAMES = "torch.nn.functional.", ("_loss", "cross_entropy", "kl_div")
 _ANSWERS = (Role.NUMBER, Role.STRING, Role.NONE, Role.ARRAY)
 _MOST = 300
 _DEPTH = 3
@@ -119,13 +118,9 @@ def _has_one_value(script: Script, tensor: syntax.BaseExpression) -> bool:
         case syntax.Name():
             made = [written(binding) for binding in script.names.reaching(tensor) if binding.kind is Kind.ASSIGN]
             return bool(made) and all(each is not None and _has_one_value(script, each) for each in made)
-        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("sum" | "mean")), args=[]):
-            return True
-        case syntax.Call(func=func):
+        case syntax.Call():
             is_reduced = script.argument(tensor, "reduction") is None and script.argument(tensor, "reduce") is None
-            name = script.name(func) or ""
-            is_known = is_loss(script, tensor) or (name.startswith(_LOSSES) and name.endswith(_LOSS_NAMES))
-            return is_reduced and (is_known or is_scalar(script, tensor))
+            return is_scalar(script, tensor) or (is_reduced and is_loss(script, tensor))
     return False
 
 
