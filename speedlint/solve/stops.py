@@ -316,7 +316,7 @@ def _may_be_set(script: Script, name: str) -> bool:
         return True
     if any(place.values.is_assigned(name) for place in script.everywhere(name.encode())):
         return True
-    return _is_set_on_objects(script, name, _is_target)
+    return is_set_elsewhere(script, name)
 
 
 def _is_set_on_objects(script: Script, name: str, is_set: Callable[[Script, syntax.Attribute], bool]) -> bool:
@@ -647,6 +647,11 @@ def _calls_itself(script: Script, call: syntax.Call) -> bool:
 def is_rebound(script: Script, name: str) -> bool:
     """Whether the program gives an object or a class another attribute of a name, as far as that is written."""
     return _is_set_on_objects(script, name, lambda place, each: is_target(place.source, each))
+
+
+def is_set_elsewhere(script: Script, name: str) -> bool:
+    """Whether the program sets an attribute of a name on anything but ``self``, or has its name as a text."""
+    return _is_set_on_objects(script, name, _is_target)
 
 
 def sizes(function: Definition) -> set[int | None]:

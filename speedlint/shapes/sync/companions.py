@@ -9,6 +9,7 @@ from speedlint.facts import syntax
 from speedlint.shapes import worth
 from speedlint.shapes.sync import clocks, conditions, hidden, reads, returned, shapes, streams
 from speedlint.shapes.sync.accumulators import may_be_overwritten
+from speedlint.shapes.sync.batchwise import row_loop
 from speedlint.shapes.sync.waits import Wait
 from speedlint.solve.flow import listed_once
 from speedlint.solve.loops import Does
@@ -30,7 +31,7 @@ def awaited_anyway(script: Script, read: syntax.Node) -> str | None:
     if (evaluation := _evaluation_beside(script, read)) is not None:
         return f"nothing to gain: `{evaluation}` runs the network again in each turn of the loop, and its results are read"
     found = _awaited_here(script, read)
-    if found is not None or script.loops.driving_loop(read) is not None:
+    if found is not None or script.loops.driving_loop(read) is not None or _is_of_rows(script, read):
         return found
     callers = script.loops.callers(read)
     beside = [_awaited_here(other, call) for other, call in callers] if len(callers) <= _MOST_CALLERS else [None]
@@ -90,10 +91,18 @@ def _awaited_here(script: Script, read: syntax.Node) -> str | None:
     return None
 
 
+def _is_of_rows(script: Script, read: syntax.Node) -> bool:
+    """Whether a function reads once for each row of a tensor: a wait at its call is one beside many."""
+    function = script.function(read)
+    inner = _innermost_loop(script, read, function) if function is not None else None
+    return isinstance(inner, syntax.For) and row_loop(script, inner) is not None
+
+
 def _innermost_loop(script: Script, read: syntax.Node, around: syntax.Node) -> syntax.Node:
     """The loop within a step whose every turn reads; the step itself where none is around the read."""
     for up in script.source.ancestors(read):
-        if up is around or isinstance(up, syntax.For | syntax.While):
+        is_gone_over = isinstance(up, syntax.For) and script.source.contains(up.iter, read)
+        if up is around or (isinstance(up, syntax.For | syntax.While) and not is_gone_over):
             return up
     return around
 
