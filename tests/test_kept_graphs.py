@@ -112,3 +112,48 @@ def test_the_risk_where_it_is_gathered_elsewhere(
     text = GATHERS.format(gathers=gathers, shown=shown, meter=meter, after=after)
     (found,) = project.findings(project.write("train.py", text))
     assert found["fix"]["risk"] == risk
+
+
+LATER = """
+import torch
+
+
+def train(model, optimizer, rows, at_once):
+    losses = []
+    for row in rows:
+        loss = model(row.cuda()).mean()
+        optimizer.zero_grad()
+{turn}
+    {after}
+
+
+model = torch.nn.Linear(512, 512).cuda()
+train(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.load("rows.pt"), False)
+"""
+APART = """
+        if at_once:
+            loss.backward()
+            optimizer.step()
+        {other}losses.append(loss)
+"""
+WITH_IT = """
+        loss.backward(retain_graph=True)
+        losses.append(loss)
+"""
+STEPS = "total.backward()\n    optimizer.step()"
+
+
+@pytest.mark.parametrize(
+    ("turn", "after", "found"),
+    [
+        (APART.format(other="else:\n            "), f"total = torch.stack(losses).mean()\n    {STEPS}", False),
+        (APART.format(other="elif len(row) > 1:\n            "), f"total = sum(losses)\n    {STEPS}", False),
+        (APART.format(other="else:\n            "), "print(len(losses))", False),
+        (WITH_IT, f"total = torch.stack(losses).mean()\n    {STEPS}", False),
+        (WITH_IT, f"print(losses)\n    total = torch.stack(losses).mean()\n    {STEPS}", False),
+        (WITH_IT, "print(len(losses))", True),
+    ],
+)
+def test_what_is_differentiated_after_the_loop(project: Project, turn: str, after: str, found: bool) -> None:
+    project.configure("select = ['SPD504']\ntorch = '2.13'")
+    assert bool(project.findings(project.write("train.py", LATER.format(turn=turn, after=after)))) is found

@@ -57,7 +57,7 @@ from speedlint import edits
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Risk, Rule, Worth
-from speedlint.shapes.optimizer import retention
+from speedlint.shapes.optimizer import differentiated, retention
 
 
 def check(node: syntax.AugAssign | syntax.Assign | syntax.Call, script: Script) -> Iterator[Finding]:
@@ -68,7 +68,13 @@ def check(node: syntax.AugAssign | syntax.Assign | syntax.Call, script: Script) 
     message = f"`{script.text(kept.store)}` keeps the graph of `{name}` of every step"
     edit = edits.replace(script.source, kept.loss, f"{name}.detach()")
     advice = f"gather `{name}.detach()`: the same number, without its graph"
-    risk = Risk.EXACT if retention.is_untold(script, kept) else Risk.BEHAVIOR
+    risk = Risk.EXACT
+    try:
+        differentiated.check_graph_is_untold(script, kept.loss)
+    except differentiated.NotProven as reason:
+        if reason.is_certain:
+            return
+        risk = Risk.BEHAVIOR
     yield Finding(kept.loss, message, Fix((edit,), risk), advice)
 
 

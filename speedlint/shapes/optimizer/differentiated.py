@@ -71,7 +71,7 @@ _MOST = 600
 
 
 class NotProven(Exception):  # noqa: N818 (no error: what is not known)
-    """What is not known, in a clause; ``is_certain`` where it is seen to be differentiated."""
+    """What is not known, in a clause; ``is_certain`` where it is seen to be differentiated, or its graph to be asked for."""
 
     def __init__(self, clause: str, *, is_certain: bool = False) -> None:
         super().__init__(clause)
@@ -84,7 +84,8 @@ def check_never(script: Script, region: syntax.Node) -> None:
 
 
 def check_graph_is_untold(script: Script, value: syntax.BaseExpression) -> None:
-    """Raises NotProven unless nothing that ``value`` is put into tells whether it had a graph, nor differentiates it."""
+    """Raises NotProven unless nothing that ``value`` is put into tells whether it had a graph, nor differentiates it; for
+    what only shows or saves it, none before all else is followed."""
     _Follow(script, value).check_untold(value)
 
 
@@ -147,6 +148,8 @@ class _Follow:
         self._asked: set[syntax.Node] = set()
         self._inside: syntax.Node | None = None
         """The function whose parameter is followed: what it returns goes to the call that the parameter was given in."""
+        self._may_tell = False
+        self._told: str | None = None
 
     def check(self) -> None:
         """Raises NotProven."""
@@ -182,7 +185,17 @@ class _Follow:
 
     def check_untold(self, value: syntax.BaseExpression) -> None:
         """Raises NotProven."""
+        self._may_tell = True
         self._carry(self.script, value)
+        self._may_tell = False
+        if self._told is not None:
+            self._tell(self._told)
+
+    def _tell(self, what: str) -> None:
+        """Raises NotProven for what shows or saves whether a value has a graph; notes it where that is asked last."""
+        self._told = what
+        if not self._may_tell:
+            raise NotProven(f"`{what}` tells whether it has a graph")
 
     def _kept_by(self, callee: Definition) -> None:
         """Follows what a function that runs networks keeps: a network on its object, any other function wherever it is."""
@@ -297,7 +310,7 @@ class _Follow:
                 left=syntax.SimpleString() | syntax.ConcatenatedString() as template, operator=syntax.Modulo()
             ):
                 if not _NUMBERS.fullmatch(script.text(template)):
-                    raise NotProven(f"`{shown(script, parent)}` tells whether it has a graph")
+                    self._tell(shown(script, parent))
             case (
                 syntax.BinaryOperation()
                 | syntax.BooleanOperation()
@@ -310,7 +323,7 @@ class _Follow:
             case syntax.FormattedStringExpression(conversion=conversion, equal=equal):
                 # A tensor of no dimension formats itself as its number; what holds one shows it whole.
                 if conversion or equal or script.role(node) in _HOLDERS:
-                    raise NotProven(f"`{shown(script, parent)}` tells whether it has a graph")
+                    self._tell(shown(script, parent))
             case syntax.UnaryOperation(operator=operator):
                 if not isinstance(operator, syntax.Not):
                     self._carry(script, parent)
@@ -320,7 +333,7 @@ class _Follow:
     def _attribute(self, script: Script, attribute: syntax.Attribute) -> None:
         name = attribute.attr.value
         if name in _GRAPH:
-            raise NotProven(f"`{shown(script, attribute)}` differentiates it", is_certain=name == "backward")
+            raise NotProven(f"`{shown(script, attribute)}` differentiates it, or asks for its graph", is_certain=True)
         call = script.source.parents[attribute]
         is_called = isinstance(call, syntax.Call) and call.func is attribute
         if name not in (_ENDS if is_called else _PLAIN_ATTRIBUTES):
@@ -341,7 +354,7 @@ class _Follow:
             if name.startswith(_DIFFERENTIATE):
                 raise NotProven(f"`{name}` differentiates it", is_certain=True)
             if _TELL_OF_GRAPHS.fullmatch(name) and not (name.startswith("logging.") and _logs_numbers(script, call)):
-                raise NotProven(f"`{name}` tells whether it has a graph")
+                self._tell(name)
             if _CHANGES_ANOTHER.fullmatch(name) or any(is_name(each.keyword, "out") for each in call.args):
                 raise NotProven(f"what `{name}` puts it into is not followed")
             ends = name in _ENDING_CALLS or name.startswith(_SHOWS) or name.rpartition(".")[2] in _ENDS
@@ -370,7 +383,7 @@ class _Follow:
         if method in ("backward", "manual_backward", "scale"):
             raise NotProven(f"`{shown(script, func)}` differentiates it", is_certain=True)
         if method in _TELLING and not _logs_numbers(script, call):
-            raise NotProven(f"`{shown(script, func)}` tells whether it has a graph")
+            self._tell(shown(script, func))
         if method in _FILLS or script.role(holder) in (Role.MAPPING, Role.SEQUENCE):
             self._bound(script, holder, fills=True)
         elif script.role(holder) in (Role.TENSOR, Role.BATCH, Role.MODULE):

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
-from speedlint.shapes.optimizer.differentiated import NotProven, check_graph_is_untold
 from speedlint.shapes.sync.accumulators import is_empty_list, is_zero
 from speedlint.shapes.sync.gradients import is_graphless
 from speedlint.solve.gradients import gradients_off
@@ -21,8 +20,6 @@ from speedlint.torch.words import Frequency, Role
 
 _ARITHMETIC = (syntax.Add, syntax.Subtract, syntax.Multiply, syntax.Divide)
 _SAME_GRAPH = RESHAPES | FLOATS | MOVES | {"mean", "sum", "clone"}
-_NEEDS_GRAPH = frozenset("backward retain_grad register_hook requires_grad grad_fn grad requires_grad_ is_leaf".split())
-_DIFFERENTIATES = ("torch.autograd.grad", "torch.autograd.backward", "torch.func.grad", "torch.func.vjp")
 _FILLED = ("torch.zeros", "torch.tensor", "torch.zeros_like", "torch.as_tensor")
 _DEPTH = 3
 
@@ -47,18 +44,9 @@ def kept_loss(script: Script, node: syntax.Node) -> Kept | None:
         return None
     if _is_of_one_step(script, node) or gradients_off(script, node) is not False:
         return None
-    if not _starts_outside(script, store, node) or _may_need_graph(script, store):
+    if not _starts_outside(script, store, node):
         return None
     return Kept(loss, store)
-
-
-def is_untold(script: Script, kept: Kept) -> bool:
-    """Whether it is proven that nothing prints or saves what is gathered as a tensor, which tells of its graph."""
-    try:
-        check_graph_is_untold(script, kept.loss)
-    except NotProven:
-        return False
-    return True
 
 
 def _gathered(script: Script, node: syntax.Node) -> tuple[syntax.BaseExpression, syntax.BaseExpression] | None:
@@ -192,7 +180,7 @@ def _runs_with(script: Script, backward: syntax.Call, loss: syntax.Name) -> bool
     child: syntax.Node = backward
     for up in source.ancestors(backward):
         if source.contains(up, loss):
-            return True
+            return not isinstance(up, syntax.If) or source.contains(child, loss)
         if isinstance(up, syntax.For | syntax.While | syntax.FunctionDef | syntax.Lambda | syntax.ExceptHandler):
             return False
         if isinstance(up, syntax.If) and not (child is up.body and _has_backward(script, up.orelse)):
@@ -302,30 +290,3 @@ def _place_starts_outside(script: Script, store: syntax.Attribute | syntax.Subsc
     text = script.text(store)
     set_at = [target for target in script.source.of(syntax.AssignTarget) if script.text(target.target) == text]
     return bool(set_at) and all(script.frequency(target) < Frequency.EVAL_STEP for target in set_at)
-
-
-def _may_need_graph(script: Script, store: syntax.BaseExpression) -> bool:
-    """Whether something differentiates what is gathered, or asks for its graph."""
-    source = script.source
-    if isinstance(store, syntax.Name):
-        uses: list[syntax.Node] = list(script.names.uses(store))
-    else:
-        text = script.text(store)
-        uses = [
-            each for kind in (syntax.Attribute, syntax.Subscript) for each in source.of(kind) if script.text(each) == text
-        ]
-    for use in uses:
-        for up in source.ancestors(use):
-            if isinstance(up, syntax.BaseStatement):
-                break
-            if isinstance(up, syntax.Attribute) and up.attr.value in _NEEDS_GRAPH:
-                return True
-            if isinstance(up, syntax.Call) and _differentiates(script, up):
-                return True
-    return False
-
-
-def _differentiates(script: Script, call: syntax.Call) -> bool:
-    if script.name(call.func) in _DIFFERENTIATES:
-        return True
-    return isinstance(call.func, syntax.Attribute) and call.func.attr.value in ("backward", "manual_backward", "scale")
