@@ -137,7 +137,7 @@ APART = """
         {other}losses.append(loss)
 """
 WITH_IT = """
-        loss.backward(retain_graph=True)
+        loss.backward()
         losses.append(loss)
 """
 STEPS = "total.backward()\n    optimizer.step()"
