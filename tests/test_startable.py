@@ -670,3 +670,53 @@ def test_a_parser_that_is_told_of_an_option_twice(project: Project, options: str
     assert _told(project, before=before) == level
     resolved = before.replace("ArgumentParser()", "ArgumentParser(conflict_handler='resolve')")
     assert _told(project, before=resolved) == "warning"
+
+
+RETURNS = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Linear(4096, 4096)
+
+    def forward(self, x, cache=None):
+        {returned}
+
+
+def train(model, optimizer, loader):
+    for rows, labels in loader:
+        out = model(rows.cuda())
+        loss = nn.functional.mse_loss({used}, labels.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        _, best = out.max(1)
+        print(loss.item())
+
+
+net = Net().cuda()
+{before}
+train(net, torch.optim.SGD(net.parameters(), lr=0.1), torch.load("batches.pt"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "used", "before", "level"),
+    [
+        ("return self.layers(x), cache", "out", "", "note"),
+        ("if cache is None:\n            return self.layers(x), {}\n        return x, cache", "out", "", "note"),
+        ("if cache is None:\n            return self.layers(x)\n        return x, cache", "out", "", "warning"),
+        ("return self.layers(x)", "out", "", "warning"),
+        ("return self.layers(x), cache", "out", "net.register_forward_hook(lambda *given: given[-1][0])", "warning"),
+        ("return self.layers(x), cache", "out", "net.forward = net.layers.forward", "warning"),
+    ],
+)
+def test_a_tuple_that_is_asked_for_what_tensors_have(
+    project: Project, returned: str, used: str, before: str, level: str
+) -> None:
+    project.configure("select = ['SPD303', 'SPD301']\ntorch = '2.4'")
+    text = RETURNS.format(returned=returned, used=used, before=before)
+    assert {each["level"] for each in project.findings(project.write("train.py", text), "--notes")} == {level}

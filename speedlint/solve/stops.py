@@ -41,6 +41,10 @@ _OF_TENSORS = tuple(
 _PARSER = "argparse.ArgumentParser"
 _OF_PARSER = frozenset(dir(argparse.ArgumentParser()))
 _OF_NAMESPACE = frozenset(dir(argparse.Namespace()))
+_NOT_OF_LISTS = frozenset(
+    "to cuda cpu float double half long size shape view detach numpy max min mean sum argmax squeeze softmax item".split()
+)
+"""What tensors have, and lists and tuples have not."""
 _READ_ONLY = frozenset({"print", "str", "repr", "vars", "type", "isinstance", "json.dumps", "pprint.pprint", "wandb.init"})
 """What is handed the parsed options and sets none."""
 _READS = frozenset({"items", "keys", "values", "get", "copy"})
@@ -503,6 +507,7 @@ def _unfit(script: Script, part: syntax.Node, is_picked: _Picked) -> Iterator[tu
             why = _miscounted(script, assign)
             if why is not None:
                 yield assign, why
+            yield from _tuples_as_tensors(script, assign)
 
 
 def _misfit(script: Script, call: syntax.Call) -> str | None:
@@ -620,6 +625,28 @@ def _miscounted(script: Script, assign: syntax.Assign) -> str | None:
             if counts and all(found) and None not in counts and len(names) not in counts:
                 given = " or ".join(map(str, sorted(count for count in counts if count is not None)))
                 return f"`{script.text(call.func)}` returns {given} values, which are taken apart into {len(names)}"
+    return None
+
+
+def _tuples_as_tensors(script: Script, assign: syntax.Assign) -> Iterator[tuple[syntax.Node, str]]:
+    """Where a method of tensors is asked of what holds a tuple, as a network's ``forward`` returns it."""
+    match assign:
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)], value=syntax.Call() as call):
+            asked = asked_as_tensor(script, name)
+            found = [sizes(each) for each in _certain(script, call)] if asked is not None else []
+            if asked is not None and found and all(each and None not in each for each in found):
+                yield asked, f"`{script.text(call.func)}` returns a tuple, which has no `{asked.attr.value}`"
+
+
+def asked_as_tensor(script: Script, bound: syntax.Name) -> syntax.Attribute | None:
+    """Where a method that tensors have, and lists and tuples have not, is asked of what is bound by a name, and by it
+    alone."""
+    for use in script.names.uses(bound):
+        asked = script.source.parents[use]
+        if not isinstance(asked, syntax.Attribute) or asked.value is not use or asked.attr.value not in _NOT_OF_LISTS:
+            continue
+        if [each.node for each in script.names.reaching(use)] == [bound]:
+            return asked
     return None
 
 

@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.shapes.data import loaders
 from speedlint.solve.flow import listed_once
-from speedlint.solve.stops import Stop, is_rebound, sizes
+from speedlint.solve.stops import Stop, asked_as_tensor, is_rebound, sizes
 from speedlint.solve.unpacking import gone_over
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
-
-
-_OF_TENSORS = frozenset({"to", "cuda", "cpu", "float", "double", "half", "long", "size", "shape", "view", "detach", "numpy"})
-"""What tensors have, and lists have not."""
 
 
 @listed_once
@@ -35,24 +31,13 @@ def within(script: Script) -> Iterator[Stop]:
                     yield Stop(target, f"an item has {has} parts, which are taken apart into {len(names)}", script, target)
             case [(syntax.Name() as batch, iterated)]:
                 given = [_parts(made[node]) if node in made else set() for _, node in script.roles.origins(iterated)]
-                if given and all(given) and (moved := _asked_as_tensor(script, batch)) is not None:
+                if given and all(given) and (moved := asked_as_tensor(script, batch)) is not None:
                     yield Stop(
                         moved,
                         f"`{batch.value}` is a list of the parts of its items, which has no such method",
                         script,
                         moved,
                     )
-
-
-def _asked_as_tensor(script: Script, batch: syntax.Name) -> syntax.Attribute | None:
-    """Where a method that tensors have, and lists have not, is asked of what a loop binds."""
-    for use in script.names.uses(batch):
-        asked = script.source.parents[use]
-        if not isinstance(asked, syntax.Attribute) or asked.value is not use or asked.attr.value not in _OF_TENSORS:
-            continue
-        if [each.node for each in script.names.reaching(use)] == [batch]:
-            return asked
-    return None
 
 
 def _parts(loader: loaders.Loader) -> set[int]:
