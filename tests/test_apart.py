@@ -855,3 +855,29 @@ def test_batches_of_many_tensors(collate: str, size: int, are_many: bool, tmp_pa
     script = Program(Options()).script(tmp_path / "train.py")
     found = next(each for call in script.source.of(syntax.Call) if (each := loader(script, call)) is not None)
     assert ("is an open file" in (found.worker_hazard() or "")) is are_many
+
+
+def _begun(code: str) -> str:
+    return (
+        f"{_items('pass', 'return torch.rand(4) * random.random() * np.random.rand()')}\n\ndef begin(worker):\n    {code}\n"
+    )
+
+
+@pytest.mark.parametrize("sent", [True, False])
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("random.seed(9 + worker)", "`random.seed(9 + worker)` seeds the workers of each pass alike"),
+        ("np.random.seed(worker)", "`np.random.seed(worker)` seeds the workers of each pass alike"),
+        ("torch.manual_seed(worker)", "`torch.manual_seed(worker)` seeds the workers of each pass alike"),
+        ("np.random.seed(torch.initial_seed() % 2**32)", None),
+        ("torch.set_num_threads(1)", None),
+    ],
+)
+def test_how_workers_seed_themselves(tmp_path: Path, code: str, why: str | None, sent: bool) -> None:
+    assert _reason(tmp_path, _begun(code), more=", worker_init_fn=begin", sent=sent) == why
+
+
+def test_workers_that_seed_themselves_where_nothing_is_drawn(tmp_path: Path) -> None:
+    items = f"{READS}\n\ndef begin(worker):\n    torch.manual_seed(worker)\n"
+    assert _reason(tmp_path, items, more=", worker_init_fn=begin", sent=False) is None

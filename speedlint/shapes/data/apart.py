@@ -68,6 +68,7 @@ _CACHES = ("functools.lru_cache", "functools.cache", "functools.cached_property"
 _DRAWN = re.compile(r"rand|normal|uniform|shuffle|sample|choice|poisson|bernoulli|multinomial", re.IGNORECASE)
 """Parts of the names of functions that draw."""
 _SEEDS = re.compile(r"(?:^|\.)(?:manual_seed(?:_all)?|seed|seed_everything|set_seed|seed_all)$")
+_ASK_FOR_PROCESS = frozenset({"get_worker_info", "current_process", "getpid", "initial_seed"})
 _TOLD = ("warnings.warn", "logging.", "sys.stdout.", "sys.stderr.", "tqdm.")
 """Functions of libraries that tell somebody, or count who was told."""
 _LEVELS = frozenset("debug info warning warn error critical exception log".split())
@@ -130,6 +131,7 @@ class Reading(NamedTuple):
         dataset: what is read; None where it is out of sight.
         runs: functions that run in the workers too.
         draws: what draws the order of the items, in the training process.
+        begins: functions that run where a worker starts.
     """
 
     script: Script
@@ -137,6 +139,7 @@ class Reading(NamedTuple):
     dataset: syntax.BaseExpression | None
     runs: tuple[syntax.BaseExpression, ...] = ()
     draws: tuple[syntax.BaseExpression, ...] = ()
+    begins: tuple[syntax.BaseExpression, ...] = ()
 
 
 def unproven(reading: Reading, *, are_sent: bool) -> str | None:
@@ -173,6 +176,8 @@ class _Proof:
         """The classes of the objects that workers hold or make, not their bases."""
         """The methods that give an item."""
         self._draws = False
+        self._begins = False
+        """Whether the code is that by which a worker begins."""
         """Whether the code of the items may draw random numbers."""
 
     def prove(self) -> None:
@@ -184,6 +189,10 @@ class _Proof:
             raise Unproven("the dataset is out of sight")
         for given in (reading.dataset, *reading.runs):
             self._value(script, given, 0, runs=True)
+        for given in reading.begins:
+            self._begins = True
+            self._value(script, given, 0, runs=True)
+            self._begins = False
         for given in reading.draws:
             _Sampled(self).look_at(script, given)
         if not self.are_sent and _is_one_of_many(script, reading.made, 0):
@@ -274,7 +283,11 @@ class _Proof:
     def _seeded_again(self, script: Script) -> None:
         """Raises Unproven where the training seeds each pass anew, which workers do not see: those that are started anew are
         seeded by torch's generator, those that stay alive by none."""
-        if script.frequency(self.reading.made) >= Frequency.EPOCH or not self._draws:
+        if not self._draws:
+            return
+        for given in self.reading.begins:
+            self._seeded_alike(script, given)
+        if script.frequency(self.reading.made) >= Frequency.EPOCH:
             return
         for other in script.everywhere(b"seed"):
             for call in other.source.of(syntax.Call):
@@ -282,6 +295,17 @@ class _Proof:
                 is_seen = self.are_sent and not name.startswith(("random.", "numpy."))
                 if _SEEDS.search(name) and not is_seen and other.frequency(call) >= Frequency.EPOCH:
                     raise Unproven(f"`{shown(other, call)}` seeds each pass, but not workers")
+
+    def _seeded_alike(self, script: Script, begins: syntax.BaseExpression) -> None:
+        """Raises Unproven where workers seed themselves by what is the same in each pass: items draw the same again, which
+        neither workers that stay alive nor the training's own process do."""
+        definition = script.definition(begins)
+        place, code = (definition.script, definition.node) if definition is not None else (script, begins)
+        if any(name.value == "initial_seed" for name in place.source.inside(code, syntax.Name)):
+            return
+        for call in place.source.inside(code, syntax.Call):
+            if _SEEDS.search(place.name(call.func) or last_name(call.func) or ""):
+                raise Unproven(f"`{shown(place, call)}` seeds the workers of each pass alike")
 
     def _processes(self, script: Script) -> None:
         if script.program.mentions(script, _REMAKES):
@@ -700,7 +724,7 @@ class _Proof:
         for name in source.inside(body, syntax.Name):
             if name.value in _OUT_OF_SIGHT:
                 raise Unproven(f"`{name.value}` in what reads the items is not followed")
-            if name.value in ("get_worker_info", "current_process", "getpid", "initial_seed"):
+            if name.value in _ASK_FOR_PROCESS and not self._begins:
                 raise Unproven(f"what reads the items asks for its process (`{name.value}`)")
             self._draws = self._draws or _DRAWN.search(name.value) is not None
             self._name_in_code(script, name, function)

@@ -301,11 +301,11 @@ class Loader:
     @property
     def reading(self) -> apart.Reading:
         """What its workers would read, and by what."""
-        runs, draws = (
+        runs, begins, draws = (
             tuple(given for name in names if (given := self.parameter(name)) is not None)
-            for names in (("collate_fn", "worker_init_fn"), ("sampler", "batch_sampler"))
+            for names in (("collate_fn",), ("worker_init_fn",), ("sampler", "batch_sampler"))
         )
-        return apart.Reading(self.script, self.call, self.parameter("dataset"), runs, draws)
+        return apart.Reading(self.script, self.call, self.parameter("dataset"), runs, draws, begins)
 
     # How often it is read
 
