@@ -401,6 +401,8 @@ DEEP = ", ".join(["nn.Conv{kind}(64, 64, 3)"] * 4)
         ("Developed with PyTorch 1.4.0, and runnable with PyTorch versions >=1.4.0", "", "warning"),
         ("pip install torch-scatter==latest+cu101 -f https://pytorch-geometric.com/whl/torch-1.4.0.html", "", "note"),
         ("pip install torch==2.5.1", "", "warning"),
+        ("python 3.7、pytorch 1.2.0-1.4.1、gym 0.17.0-0.19.0", "", "note"),
+        ("pytorch 1.4.0 - 2.5.1", "", "warning"),
     ],
 )
 @pytest.mark.parametrize("code", ["SPD101", "SPD203", "SPD502"])
@@ -411,6 +413,29 @@ def test_what_the_release_of_a_readme_lacks(project: Project, code: str, told: s
     (found,) = project.findings(project.write("train.py", text), "--notes")
     assert (found["code"], found["level"]) == (code, level)
     assert ("README" in found["because"]) is (level == "note")
+
+
+@pytest.mark.parametrize(("told", "is_written"), [("2.3.0", False), ("2.4.0", True)])
+def test_a_fused_update_of_what_is_moved_later_in_the_release_of_a_readme(
+    project: Project, told: str, is_written: bool
+) -> None:
+    project.configure("select = ['SPD502']")
+    project.write("README.md", f"conda install pytorch=={told} torchvision -c pytorch\n")
+    text = """
+import torch
+from torch import nn
+
+model = nn.Sequential(*[nn.Linear(512, 512) for _ in range(40)])
+optimizer = torch.optim.Adam(model.parameters())
+model.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+for batch in torch.load("batches.pt"):
+    loss = model(batch.cuda()).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert (found["fix"] is not None) is is_written
 
 
 @pytest.mark.parametrize(("workers", "level"), [(8, "warning"), (0, "note")])

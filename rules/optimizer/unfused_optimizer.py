@@ -186,9 +186,11 @@ def _by_hand(name: str, why: str) -> str:
 
 
 def _runs_everywhere(script: Script, name: str) -> bool:
-    """Whether the fused form runs on each device that the script may choose, by the target release."""
+    """Whether the fused form runs on each device that the script may choose, by the target and what a README asks for."""
     target, since = script.options.torch, _ON_EACH_DEVICE[name.rpartition(".")[2]]
-    if target is None or target < since or script.program.mentions(script, _OTHER_DEVICES):
+    if target is None or target < since or eras.is_told_older(script, since):
+        return False
+    if script.program.mentions(script, _OTHER_DEVICES):
         return False
     return not devices.may_be_mps(script) or (target >= _ON_APPLE and name != "torch.optim.Adagrad")
 
