@@ -56,7 +56,9 @@ _MADE_IN = re.compile(
 """What the authors wrote it for: ``implemented in PyTorch 0.4.0``; what it was tested with may be one of several."""
 _BESIDE = re.compile(r"/whl/torch-(?P<exact>\d+\.\d+)\.\d+\+?\S*\.html", re.IGNORECASE)
 """The list of wheels that PyTorch Geometric has for one release: extensions that are built for it alone."""
-_RANGE = re.compile(r"\bpytorch\s*v?\d+\.\d+(?:\.\d+)?\s*[-\u2013\u2014]\s*v?(?P<exact>\d+\.\d+)(?:\.\d+)?(?![\d.])", re.IGNORECASE)
+_RANGE = re.compile(
+    r"\bpytorch\s*v?\d+\.\d+(?:\.\d+)?\s*[-\u2013\u2014]\s*v?(?P<exact>\d+\.\d+)(?:\.\d+)?(?![\d.])", re.IGNORECASE
+)
 """``pytorch 1.6.0-1.7.1``: the newest of those that it was run with."""
 _EXACT = (_OWN_LINE, _COMMAND, _IN_BRACKETS, _LINKED, _MADE_IN, _BESIDE, _RANGE)
 _OPEN = re.compile(

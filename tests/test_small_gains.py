@@ -438,6 +438,22 @@ for batch in torch.load("batches.pt"):
     assert (found["fix"] is not None) is is_written
 
 
+@pytest.mark.parametrize(
+    ("imports", "words", "is_found"),
+    [
+        ("from words import read", "def read():\n    print 'no words'\n", False),
+        ("from words import read", "def read():\n    print('no words')\n", True),
+        ("from words import read", "def read():\n    return (\n", True),
+        ("", "def read():\n    print 'no words'\n", True),
+    ],
+)
+def test_what_no_python_2_has(project: Project, imports: str, words: str, is_found: bool) -> None:
+    project.configure("select = ['SPD502']")
+    project.write("words.py", words)
+    text = _text(CLASSIFIER, ADAM, 'torchvision.datasets.CIFAR100("data")', imports)
+    assert bool(project.findings(project.write("train.py", text), "--notes")) is is_found
+
+
 @pytest.mark.parametrize(("workers", "level"), [(8, "warning"), (0, "note")])
 def test_convolutions_behind_a_loader_that_decodes(project: Project, workers: int, level: str) -> None:
     layers = f"self.run = nn.Sequential({DEEP.format(kind='2d')})"

@@ -6,6 +6,7 @@ reaches it; something is missing only where none of their scripts has it.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from speedlint.solve.flow import Flow
 from speedlint.solve.names import Names
 from speedlint.source import Source, SourceError
 
+_PRINTS = re.compile(rb"(?m)^[ \t]*print[ \t]+[\"']")
 _FRAMES = 12_000
 """Python frames for values that flow through as many steps as ``Flow`` takes on one stack, about ten each."""
 _MOST_IMPORTERS = 64
@@ -218,6 +220,11 @@ class Program:
     def is_always_with(self, script: Script, other: Script) -> bool:
         """Whether each program that ``script`` is part of reaches ``other``."""
         return other is script or self._imports.are_always_together(script.key, other.key)
+
+    def is_of_python_2(self, script: Script) -> bool:
+        """Whether each program that ``script`` is part of imports a file with ``print "text"``, which no Python 3 parses."""
+        printing = self._imports.holding_around(script.key, (_PRINTS,))
+        return any(self.reached(path) is None and self._imports.are_always_together(script.key, path) for path in printing)
 
     def is_left_out(self, script: Script) -> bool:
         """Whether nothing imports ``script``, a module of a package whose other modules are imported."""

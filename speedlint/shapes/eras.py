@@ -30,6 +30,8 @@ _INDEXED_SCALAR = (0, 4)
 """Since torch 0.5, ``loss.data[0]`` raises an IndexError."""
 _PACKED_PAIR = (1, 0)
 """Since torch 1.1 a ``PackedSequence`` has four parts: ``values, sizes = pack_padded_sequence(...)`` raises a ValueError."""
+_PYTHON_2 = (1, 4)
+"""The last release for Python 2."""
 _ASYNC_COPIES = (0, 4)
 """The release that renamed the ``async`` of copies. Later ones took both where Python does, up to 3.6: a script that still
 says ``images.cuda(async=True)`` was not carried over to them."""
@@ -49,6 +51,8 @@ def newest_release(script: Script) -> Release | None:
     """The newest release that the program of the script's code runs on; None where nothing bounds it."""
     bounded = ((each, _of_script(each)) for each in script.everywhere(*_MARKS))
     bounds = [bound for each, bound in bounded if bound is not None and script.program.is_always_with(script, each)]
+    if script.program.is_of_python_2(script):
+        bounds.append(_PYTHON_2)
     return min(bounds, default=None)
 
 
