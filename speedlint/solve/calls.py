@@ -72,6 +72,8 @@ class Calls:
             if imported is not None and imported.definition is not None:
                 return self._of_definition(call, imported)
             return self._of_library(call, dotted)
+        if (looked_up := self._of_looked_up(call)) is not None:
+            return looked_up
         if isinstance(call.func, syntax.Attribute):
             if isinstance(call.func.value, syntax.Call) and self.script.name(call.func.value.func) == "super":
                 return UNKNOWN
@@ -85,6 +87,23 @@ class Calls:
         if function is None:
             return None
         return self._of_value(call, function)
+
+    def _of_looked_up(self, call: syntax.Call) -> Value | None:
+        """What a call makes of a class that is looked up in a module of a library's by a name, ``getattr(optim, name)(...)``
+        or ``optim.__dict__[name](...)``, where all classes of the module make the like; None of any other call."""
+        match call.func:
+            case syntax.Call(func=syntax.Name("getattr"), args=[syntax.Arg(value=module), _, *_]):
+                dotted = self.script.name(module) or ""
+            case syntax.Subscript(value=syntax.Attribute(value=module, attr=syntax.Name("__dict__"))):
+                dotted = self.script.name(module) or ""
+            case _:
+                return None
+        if dotted == "torch.optim" and call.args:
+            return Value(Role.OPTIMIZER, made=Made(self.script, call))
+        if dotted == "torch.optim.lr_scheduler":
+            return Value(Role.SCHEDULER)
+        is_module = dotted == "torch.nn" or f"{dotted}.".startswith(library.MODULE_FACTORIES)
+        return Value(Role.MODULE, made=Made(self.script, call)) if is_module else None
 
     def _of_value(self, call: syntax.Call, function: Value) -> Value | None:
         if function.role in (Role.FUNCTION, Role.CLASS) and function.definition is not None:
@@ -413,6 +432,8 @@ class Calls:
             return Value(Role.DATASET, made=Made(self.script, call))
         if dotted.startswith("einops."):
             return self._first(call)
+        if dotted == "apex.amp.master_params":
+            return Value(Role.SEQUENCE, element=Value(Role.TENSOR, Place.GPU))
         return UNKNOWN
 
     def _of_host_library(self, dotted: str) -> Value:
@@ -440,6 +461,8 @@ class Calls:
         if name == "zip":
             items = tuple(self.roles._element(self.roles.evaluate(arg.value)) for arg in call.args)
             return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=items))
+        if name == "filter" and len(call.args) > 1:
+            return Value(Role.SEQUENCE, element=self.roles._element(self.roles.evaluate(call.args[1].value)))
         if name == "map" and call.args:
             return Value(Role.SEQUENCE, element=self._each(call.args[0].value))
         if name in ("next", "sum"):

@@ -322,8 +322,22 @@ class Loops:
             self._runs_here(each, loop.body)
             and self.kind(each) is Frequency.STEP
             and not self.does(each.body, Does.OPTIMIZER_STEP)
+            and not self._is_alternative(each, loop)
             for each in inner
         )
+
+    def _is_alternative(self, inner: Loop, loop: Loop) -> bool:
+        """Whether a loop is one way to run a step backward, by parts, beside another: ``if chunks > 1: ... else: ...``."""
+        child: syntax.Node = inner
+        for up in self.script.source.ancestors(inner):
+            if up is loop:
+                break
+            if isinstance(up, syntax.If) and up.orelse is not None:
+                other = up.orelse if child is up.body else up.body
+                if child is not up.test and self.does(other, Does.BACKWARD):
+                    return True
+            child = up
+        return False
 
     # What code does
 

@@ -196,7 +196,10 @@ class Roles:
             return self._star_imported(name)
         before = [binding for binding in bindings if not self._is_of_itself(binding, name)] or bindings
         made = [each for each in before if not self._is_loaded(each)] if len(before) > 1 else before
-        found = join([self._binding(binding) for binding in made or before])
+        several = [each for each in made if not self._is_put_in_list(each)] if len(made) > 1 else made
+        found = join([self._binding(binding) for binding in several or made or before])
+        if len(several) < len(made) and found is not None and found.role is not Role.SEQUENCE:
+            found = join([found, *(self._binding(each) for each in made if each not in several)])
         is_hidden = found is not None and found.role is Role.UNKNOWN and b"issubclass" in self.script.source.data
         return self._base_of(name) or found if is_hidden else found
 
@@ -220,6 +223,16 @@ class Roles:
         """Whether a binding reads from a file what others make: then it is what these make."""
         value = written(binding)
         return value is not None and is_loaded(self.script, value)
+
+    def _is_put_in_list(self, binding: Binding) -> bool:
+        """Whether a binding is that of ``if isinstance(x, Tensor): x = [x]``, which those skip who hand over several."""
+        match written(binding):
+            case syntax.List(elements=[syntax.Element(value=syntax.Name(value=only))]) if only == binding.name:
+                branch = self.script.source.enclosing(binding.node, syntax.If)
+                test = branch.test if isinstance(branch, syntax.If) else None
+                asked = test.args[0].value if isinstance(test, syntax.Call) and test.args else None
+                return test is not None and self.script.is_call_to(test, "isinstance") and is_name(asked, only)
+        return False
 
     def _is_of_itself(self, binding: Binding, name: syntax.Name) -> bool:
         """Whether a binding is ``name += ...`` itself, in the turn before: what is there before all turns decides."""
@@ -599,10 +612,12 @@ class Roles:
         return join(given)
 
     def _mapped(self, function: syntax.Node | None, parameter: syntax.Param) -> Value | None:
-        """What a parameter of ``map(lambda part: ..., parts)`` stands for in turn; nothing of that of any other lambda."""
+        """What a parameter of ``map(lambda part: ..., parts)``, or ``filter``, is in turn; nothing of that of any other
+        lambda."""
         arg = self.script.source.parents.get(function) if isinstance(function, syntax.Lambda) else None
         call = self.script.source.parents[arg] if isinstance(arg, syntax.Arg) else None
-        if isinstance(function, syntax.Lambda) and isinstance(call, syntax.Call) and self.script.is_call_to(call, "map"):
+        is_mapped = isinstance(call, syntax.Call) and self.script.is_call_to(call, "map", "filter")
+        if isinstance(function, syntax.Lambda) and isinstance(call, syntax.Call) and is_mapped:
             at = list(function.params.params).index(parameter) if parameter in function.params.params else None
             given = call.args[1:][at].value if at is not None and at + 1 < len(call.args) else None
             return self._element(self.evaluate(given)) if given is not None else UNKNOWN
