@@ -543,11 +543,11 @@ def _root(disk: Disk, folder: str) -> str:
 
 
 def _is_own_package(disk: Disk, folder: str) -> bool:
-    """Whether a folder that seems to be a project's is a package, which its own files import by its name."""
+    """Whether a folder that seems to be a project's is a package, with ``__init__.py`` or without, which its own files import
+    by its name."""
     name = os.path.basename(folder).encode()  # noqa: PTH119
     marks = (b"from " + name + b".", b"import " + name + b".")
-    is_package = disk.exists(os.path.join(folder, "__init__.py"))  # noqa: PTH118
-    return is_package and bool(disk.holding(disk.listing(folder).readable, marks))
+    return bool(disk.holding(disk.listing(folder).readable, marks))
 
 
 def _is_marked(disk: Disk, folder: str, marks: tuple[str, ...]) -> bool:
