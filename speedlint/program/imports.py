@@ -543,11 +543,14 @@ def _root(disk: Disk, folder: str) -> str:
 
 
 def _is_own_package(disk: Disk, folder: str) -> bool:
-    """Whether a folder that seems to be a project's is a package, with ``__init__.py`` or without, which its own files import
-    by its name."""
-    name = os.path.basename(folder).encode()  # noqa: PTH119
-    marks = (b"from " + name + b".", b"import " + name + b".")
-    return bool(disk.holding(disk.listing(folder).readable, marks))
+    """Whether a folder that seems to be a project's is a package, with ``__init__.py`` or without: its own files import it
+    by its name, or those beside it by its own and the name of the folder that holds them all."""
+    above, name = os.path.split(folder)
+    inside, beside = name.encode(), os.path.basename(above).encode() + b"." + name.encode()  # noqa: PTH119
+    return any(
+        bool(disk.holding(disk.listing(where).readable, (b"from " + called + b".", b"import " + called + b".")))
+        for where, called in ((folder, inside), (above, beside))
+    )
 
 
 def _is_marked(disk: Disk, folder: str, marks: tuple[str, ...]) -> bool:
