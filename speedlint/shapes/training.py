@@ -36,8 +36,13 @@ _FRAMEWORKS = (
     "deepspeed",
     "apex.amp",
     "apex.fp16_utils",
-    "mmengine",
-    "mmcv",
+    "mmengine.runner",
+    "mmengine.Runner",
+    "mmengine.optim",
+    "mmengine.model",
+    "mmengine.hooks",
+    "mmengine.registry",
+    "mmcv.runner",
     "fastai",
     "composer",
     "torchtune",
@@ -55,12 +60,16 @@ _FRAMEWORKS = (
     "intel_extension_for_pytorch",
     "habana_frameworks",
 )
-_PARTS = ("apex", "transformers")
+_PARTS = ("apex", "transformers", "mmcv", "mmengine")
 """Packages that one part of is a framework: a script may import the package and name the part where it uses it."""
 _WITHIN_FRAMEWORKS = tuple(f"{name}." for name in _FRAMEWORKS)
 _LOOPS_OF_ONES_OWN = ("accelerate", "apex.amp", "apex.fp16_utils", "deepspeed", "lightning_fabric", "torch.distributed")
 """Frameworks of ``_FRAMEWORKS`` that leave the loop, and all that it does beside the precision, to the script."""
 _LIGHTNING = ("lightning", "pytorch_lightning")
+_DRIVES_NOTHING = re.compile(
+    r"(?:lightning|pytorch_lightning)\.(?:seed_everything$|(?:pytorch\.)?(?:utilities|loggers|metrics)\b.*)"
+)
+"""What a loop of one's own takes of Lightning: a seed for all generators, a logger."""
 _LIGHTNING_LOOP = re.compile(rb"\bTrainer\b|LightningModule|LightningCLI")
 _DEPTH = 12
 
@@ -475,7 +484,8 @@ def _near_frameworks(script: Script) -> Iterator[Script]:
 def _frameworks(script: Script) -> Iterator[str]:
     """The frameworks, and what is taken from them, that a script imports, or takes out of a package that it imports."""
     for _, dotted in script.names.imports:
-        if f"{dotted}.".startswith(_WITHIN_FRAMEWORKS) and script.program.module(script, dotted) is None:
+        is_one = f"{dotted}.".startswith(_WITHIN_FRAMEWORKS) and not _DRIVES_NOTHING.match(dotted)
+        if is_one and script.program.module(script, dotted) is None:
             yield dotted
     within = [name for name in _FRAMEWORKS if name.partition(".")[0] in _PARTS]
     for name in within if any(name in _PARTS for _, name in script.names.imports) else ():

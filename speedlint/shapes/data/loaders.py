@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.shapes import entry, evaluation
-from speedlint.shapes.data import apart, datasets, item_bytes, rows, sent, tokenizing
+from speedlint.shapes.data import apart, collating, datasets, item_bytes, rows, sent, tokenizing
 from speedlint.shapes.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
 from speedlint.shapes.model import widths
 from speedlint.solve import changing, held, off, reach
@@ -121,7 +121,7 @@ class Loader:
     @property
     def is_in_memory(self) -> bool:
         """Whether making a batch only takes its items out of a tensor or list."""
-        if self.tokenizes_batches:
+        if self.tokenizes_batches or any(collating.works_on_each_item(*each) for each in self.collate):
             return False
         dataset = self.parameter("dataset")
         if dataset is not None and self.script.role(dataset) is Role.TENSOR:
@@ -192,7 +192,20 @@ class Loader:
     def collate(self) -> list[tuple[Script, syntax.Node]]:
         """The collate function: first-party definitions, lambdas, and the arguments bound to it."""
         expression = self.parameter("collate_fn")
-        return list(self._functions(expression)) if expression is not None else []
+        if expression is not None:
+            return list(self._functions(self.script, expression))
+        return list(self._functions(*self._collates)) if self._collates is not None else []
+
+    @cached_property
+    def _collates(self) -> tuple[Script, syntax.BaseExpression] | None:
+        """What the ``__init__`` of its class, of the project's, hands to the library's to put batches together by."""
+        definition = self.script.definition(self.call.func)
+        init = definition.script.roles.calls.method(definition, "__init__") if definition is not None else None
+        for call in init.script.source.inside(init.node, syntax.Call) if init is not None else ():
+            if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "__init__" and init is not None:
+                given = init.script.argument(call, "collate_fn")
+                return (init.script, given) if given is not None else None
+        return None
 
     def collates_by(self, script: Script, function: syntax.Node) -> bool:
         """Whether a function of ``script`` puts its batches together: by itself, or as the call of an object."""
@@ -200,8 +213,8 @@ class Loader:
         owner = script.names.owner(function) if is_call and isinstance(function, syntax.FunctionDef) else None
         return any(node is function or (owner is not None and node is owner) for _, node in self.collate)
 
-    def _functions(self, expression: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Node]]:
-        for script, node in ((self.script, expression), *self.script.roles.origins(expression)):
+    def _functions(self, place: Script, expression: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Node]]:
+        for script, node in ((place, expression), *place.roles.origins(expression)):
             definition = script.definition(node) or script.value(node).definition
             if definition is not None:
                 yield definition.script, definition.node
@@ -216,7 +229,7 @@ class Loader:
             elif isinstance(node, syntax.Call):
                 yield script, node
                 if script.name(node.func) == "functools.partial" and node.args:
-                    yield from self._functions(node.args[0].value)
+                    yield from self._functions(script, node.args[0].value)
                 made = script.definition(node.func)
                 if made is not None:
                     yield made.script, made.node
@@ -237,6 +250,8 @@ class Loader:
         definition = self.script.definition(self.call.func)
         if definition is not None and definition.script.roles.calls.method(definition, "__iter__") is not None:
             return f"what `{definition.name}.__iter__` makes of its batches is not known"
+        if definition is not None and self._collates is not None:
+            return f"what `{definition.name}` puts its batches together by is not followed"
         init = definition.script.roles.calls.method(definition, "__init__") if definition is not None else None
         if init is None or not isinstance(init.node, syntax.FunctionDef) or len(init.node.params.params) <= 2:
             return None
