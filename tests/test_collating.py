@@ -51,7 +51,10 @@ if __name__ == "__main__":
 """
 EACH = "return torch.stack([graph(each) for each in batch])"
 LOOP = "rows = []\n        for each in batch:\n            rows.append(graph(each))\n        return torch.stack(rows)"
-PADS = "rows = torch.zeros(len(batch), 512)\n        for at, each in enumerate(batch):\n            rows[at, : len(each)] = each"
+PADS = """rows = torch.zeros(len(batch), 512)
+        for at, each in enumerate(batch):
+            rows[at, : len(each)] = each
+        return rows"""
 EDGES = "return torch.tensor([[first, last] for first in atoms for last in atoms])"
 FLAT = "return torch.tensor(atoms)"
 OWN = "Batches(Pairs(pairs), batch_size=64, shuffle=True)"
@@ -65,7 +68,7 @@ PASSED = "DataLoader(data := Pairs(pairs), batch_size=64, shuffle=True, collate_
         (LOOP, EDGES, OWN, "warning"),
         (LOOP, EDGES, PASSED, "warning"),
         (LOOP, FLAT, OWN, "note"),
-        (f"{PADS}\n        return rows", EDGES, OWN, "note"),
+        (PADS, EDGES, OWN, "note"),
         ("return torch.stack(batch)", EDGES, OWN, "note"),
     ],
 )

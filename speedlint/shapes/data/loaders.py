@@ -250,16 +250,21 @@ class Loader:
         definition = self.script.definition(self.call.func)
         if definition is not None and definition.script.roles.calls.method(definition, "__iter__") is not None:
             return f"what `{definition.name}.__iter__` makes of its batches is not known"
-        if definition is not None and self._collates is not None:
-            return f"what `{definition.name}` puts its batches together by is not followed"
         init = definition.script.roles.calls.method(definition, "__init__") if definition is not None else None
         if init is None or not isinstance(init.node, syntax.FunctionDef) or len(init.node.params.params) <= 2:
             return None
         return f"what `{self.script.text(self.call.func)}` makes of its arguments is not known"
 
+    @property
+    def _unfollowed(self) -> str | None:
+        """What of a loader of the project's own class is not followed into workers."""
+        if self.parameter("collate_fn") is None and self._collates is not None:
+            return f"what `{self.script.text(self.call.func)}` puts its batches together by is not followed"
+        return self.own_class
+
     def worker_hazard(self) -> str | None:
         """Why worker processes cannot be proved to train the same, or None."""
-        if (own := self.own_class) is not None:
+        if (own := self._unfollowed) is not None:
             return own
         if self.script.is_test:
             return "a test says how it wants its loaders"
@@ -290,7 +295,7 @@ class Loader:
 
     def changes_between_reads(self) -> str | None:
         """Why workers that stay alive would read another dataset than workers that are started anew, or None."""
-        return self.own_class or self._changed_by_loop or apart.unproven(self.reading, are_sent=False)
+        return self._unfollowed or self._changed_by_loop or apart.unproven(self.reading, are_sent=False)
 
     @cached_property
     def is_changed_between_reads(self) -> bool:
