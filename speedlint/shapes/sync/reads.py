@@ -501,10 +501,12 @@ _OFTEN = {
 
 
 def how_often(script: Script, read: syntax.Node) -> Frequency:
-    """How often a read waits; what is read once for many micro-steps is read now and then."""
+    """How often a read waits; what is read once for many micro-steps is read now and then, but for those that go over the
+    parts of a batch."""
     found = script.frequency(read)
     loop = script.loops.driving_loop(read) if found is Frequency.STEP else None
-    return Frequency.THROTTLED if loop is not None and script.loops.accumulates(loop) else found
+    is_rare = loop is not None and script.loops.accumulates(loop) and not script.loops.iterates_loader(loop)
+    return Frequency.THROTTLED if is_rare else found
 
 
 def often(script: Script, read: syntax.Node) -> str | None:
