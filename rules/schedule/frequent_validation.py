@@ -3,7 +3,8 @@
 ## What it does
 Finds calls that run a full pass over a loader without training: every few steps or several times an epoch inside the
 training loop; each epoch at several scales; each epoch although the program has an option for the interval that nothing
-reads.
+reads. Also calls of the trained network in each step over a loader, without gradients, on tensors that stay the same, of
+which the loss is not made: all of the validation data, as a rule.
 
 ## Why it is slow
 A validation step costs about a third of a training step, and the training waits for all of them.
@@ -56,13 +57,18 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.shapes.optimizer import differentiated
-from speedlint.shapes.schedule import periods
+from speedlint.shapes.schedule import periods, same_data
 from speedlint.torch.words import Frequency
 
 _WHY = "and after the last one"
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    if same_data.is_run_again(script, call) and not script.is_test:
+        message = f"`{script.text(call)}` runs the network on the same data in every training step"
+        advice = "evaluate once an epoch, or every few hundred steps; not written here, since what is told of it changes"
+        yield Finding(call, message, advice=advice, level=Level.WARNING)
+        return
     found = periods.validation(script, call)
     if found is None or script.frequency(call) < Frequency.EPOCH or script.is_test:
         return
