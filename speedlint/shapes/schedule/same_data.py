@@ -25,7 +25,7 @@ def is_run_again(script: Script, call: syntax.Call) -> bool:
     if not all(_stays(script, arg.value, loop) for arg in call.args):
         return False
     name = script.text(call.func)
-    steps = [each for each in training_steps(script) if each.script is script and script.source.contains(loop, each.backward)]
+    steps = [each for each in training_steps(script) if script.source.contains(loop, each.backward)]
     trains = any(script.text(each.forward.func) == name for each in steps)
     return trains and not any(_is_made_of(script, each.backward, call, loop) for each in steps)
 

@@ -538,7 +538,10 @@ def is_plain(script: Script, value: syntax.BaseExpression) -> bool:
 
 
 def _is_number(script: Script, value: syntax.BaseExpression) -> bool:
-    return isinstance(value, (syntax.Integer, syntax.Float, syntax.UnaryOperation)) or script.role(value) is Role.NUMBER
+    if isinstance(value, (syntax.Integer, syntax.Float, syntax.UnaryOperation)) or script.role(value) is Role.NUMBER:
+        return True
+    known = script.constant(value)
+    return known is not None and isinstance(known.value, int | float)
 
 
 def _is_bound_to_host(script: Script, factory: syntax.Call) -> bool:
