@@ -1104,3 +1104,31 @@ def test_a_package_that_only_shows_pictures_says_nothing_of_the_network(project:
     text = STEPS.format(network="import pictures\nimport hidden", model="hidden.network(args)", data="rows", loss=LOSS)
     (found,) = project.findings(project.write("train.py", text.replace("import torchvision\n", "")), "--notes")
     assert found["level"] == level
+
+
+FILTERS = """
+class Filters(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9000, 50)
+        self.across = nn.ModuleList([nn.Conv2d({taken}, {filters}, (size, 50)) for size in (1, 2, 3)])
+        self.down = nn.Conv2d({taken}, 4, (5, 1))
+        self.head = nn.Linear(200 + 3 * {filters}, 50)
+
+    def forward(self, x):
+        rows = self.embed(x).unsqueeze(1)
+        parts = [F.relu(each(rows)).squeeze(3).amax(2) for each in self.across]
+        return self.head(torch.cat([self.down(rows).flatten(1)[:, :200], *parts], 1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("taken", "filters", "level"), [(1, 16, "note"), (1, "args.hidden", "note"), (1, 256, "warning"), (3, 16, "warning")]
+)
+def test_filters_over_embeddings(project: Project, taken: int, filters: int | str, level: str) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.13'")
+    network = FILTERS.format(taken=taken, filters=filters)
+    loss = "F.cross_entropy(model(inputs.cuda()), labels.cuda())"
+    text = STEPS.format(network=network, model="Filters()", data='torch.load("rows.pt")', loss=loss)
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert found["level"] == level

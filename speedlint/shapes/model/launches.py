@@ -218,6 +218,9 @@ def _small_kernels(step: Step) -> str:
         return ""
     if any(_mixes(place, node) for place, node in code) and all((each.channels or 0) <= _NARROW for each in layers):
         return "each of its mixtures runs several small operations, one by one"
+    is_of_filters = all(each.name == "torch.nn.Conv2d" and (each.channels or WIDE) <= _NARROW for each in layers)
+    if is_of_filters and "torch.nn.Embedding" in names and all(_convolves_rows(*part) for part in code):
+        return f"its convolutions go over embeddings, with {_NARROW} filters at most"
     is_of_lines = all(each.name in _LINES for each in layers)
     is_plain = not any(name.startswith(_AT_FULL_SIZE) for name in names) and not any(_repeats(*part) for part in code)
     is_of_few = (
@@ -232,6 +235,13 @@ def _small_kernels(step: Step) -> str:
     is_narrow = all(each.channels is not None and each.channels <= most for each in layers)
     inputs = "small batches" if is_of_few else "small inputs"
     return f"its convolutions have {most} channels at most, and {inputs}" if is_narrow else ""
+
+
+def _convolves_rows(script: Script, code: syntax.Node) -> bool:
+    """Whether what code convolves has one channel: the embeddings of a sequence, one below the other."""
+    made = (call for call in script.source.inside(code, syntax.Call) if script.name(call.func) == "torch.nn.Conv2d")
+    taken = (script.argument(call, "in_channels", 0) for call in made)
+    return all(each is not None and (known := script.constant(each)) is not None and known.value == 1 for each in taken)
 
 
 def _repeats(script: Script, code: syntax.Node) -> bool:
