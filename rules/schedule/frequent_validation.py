@@ -56,6 +56,7 @@ from speedlint.cures import thinning
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
+from speedlint.shapes.data import pace
 from speedlint.shapes.optimizer import differentiated
 from speedlint.shapes.schedule import periods, same_data
 from speedlint.torch.words import Frequency
@@ -94,6 +95,8 @@ def _is_differentiated(found: periods.Validation) -> bool:
 def _within_steps(found: periods.Validation, script: Script) -> Iterator[Finding]:
     code = script.text(found.call.func)
     steps = periods.period(script, found)
+    if steps is not None and isinstance(steps.value, int) and pace.is_epoch(script, steps.value):
+        return
     if steps is not None and periods.is_often(steps):
         every = "every step" if steps.value == 1 else f"every {steps.value} steps"
         message = f"`{code}` runs a full validation pass {every}"

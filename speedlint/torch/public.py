@@ -87,3 +87,16 @@ def named(text: str) -> Public | None:
     """The public data set that a text names, a small one if it names several; None where it names none."""
     found = [each for each in _ALL if re.search(each.written, text, re.IGNORECASE)]
     return min(found, key=lambda each: each.is_large, default=None)
+
+
+ROWS = {
+    f"torchvision.datasets.{name}": rows
+    for rows, names in (
+        (60_000, "MNIST FashionMNIST KMNIST QMNIST"),
+        (50_000, "CIFAR10 CIFAR100"),
+        (73_257, "SVHN"),
+        (1_281_167, "ImageNet"),
+    )
+    for name in names.split()
+}
+"""How many items the data sets have that are trained on, as torchvision's documentation says."""

@@ -9,6 +9,10 @@ from speedlint.shapes.data import loaders, scale
 from speedlint.shapes.data.loaders import Loader
 from speedlint.solve import configs, off
 from speedlint.solve.flow import once
+from speedlint.torch import public
+
+_ABOUT = 0.9
+"""The part of an epoch from which on what is done after so many steps is done once an epoch."""
 
 _SMALL = 128
 """Pixels of a side up to which a step may be bound by the launch of its kernels."""
@@ -76,6 +80,14 @@ def largest_batch(script: Script) -> int | None:
     sizes = [_batch_size(each) for each in read]
     known = [size for size in sizes if size is not None]
     return max(known) if known and len(known) == len(sizes) else None
+
+
+def is_epoch(script: Script, steps: int) -> bool:
+    """Whether so many steps are known to be about an epoch, or more, of each data set that a program reads."""
+    batch = largest_batch(script)
+    read = [origin for each in loaders.near(script) if each.matters for origin in each.origins]
+    rows = [public.ROWS.get(origin.name or "") for origin in read]
+    return batch is not None and bool(rows) and all(each is not None and steps * batch >= _ABOUT * each for each in rows)
 
 
 def _gives_large_batches(loader: Loader) -> bool:
