@@ -881,3 +881,48 @@ def test_how_workers_seed_themselves(tmp_path: Path, code: str, why: str | None,
 def test_workers_that_seed_themselves_where_nothing_is_drawn(tmp_path: Path) -> None:
     items = f"{READS}\n\ndef begin(worker):\n    torch.manual_seed(worker)\n"
     assert _reason(tmp_path, items, more=", worker_init_fn=begin", sent=False) is None
+
+
+READ_BY_HELPER = """
+KEPT = []
+
+
+def read(names):
+    {begun}
+    for name in names:
+        rows.append(name)
+    {then}
+    return rows
+
+
+class Items(Dataset):
+    def __init__(self, rows):
+        self.rows = read(rows)
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return torch.from_numpy(np.load(self.rows[index]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("begun", "then", "after", "is_proven"),
+    [
+        ("rows = []", "pass", "read(argv)", True),
+        ("rows = list(names)", "rows += names", "read(argv)", True),
+        ("rows = KEPT", "pass", "read(argv)", False),
+        ("rows = [] if names else KEPT", "pass", "read(argv)", False),
+        ("rows = []", "pass", "read(argv); KEPT.extend(argv)", True),
+        ("rows = KEPT or []", "pass", "read(argv)", False),
+        ("rows = [KEPT]", "rows[0].append(names)", "read(argv)", False),
+        ("rows = []", "yield rows", "list(read(argv))", False),
+        ("rows = []", "pass", "made.dataset.rows.extend(read(argv))", False),
+    ],
+)
+def test_a_helper_that_begins_its_own_list_in_each_call(
+    tmp_path: Path, begun: str, then: str, after: str, is_proven: bool
+) -> None:
+    reason = _reason(tmp_path, READ_BY_HELPER.format(begun=begun, then=then), after=after, sent=False)
+    assert (reason is None) is is_proven, reason

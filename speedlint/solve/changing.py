@@ -81,6 +81,12 @@ _CALLED_BY_PYTHON = frozenset(
     "__call__ forward __enter__ __exit__ __iter__ __next__ __getitem__ __len__ __setattr__ __setitem__ __del__".split()
 )
 _DEEPEST = 6
+_DISPLAYS = (syntax.List, syntax.Dict, syntax.Set, syntax.ListComp, syntax.DictComp, syntax.SetComp)
+_BEGIN = frozenset(
+    "list dict set collections.defaultdict collections.OrderedDict collections.Counter collections.deque numpy.zeros "
+    "numpy.ones numpy.empty numpy.full torch.zeros torch.ones torch.empty torch.full".split()
+)
+"""What makes a container or an array that nothing else holds."""
 _DATASETS = ("torch.utils.data.", "torchvision.datasets.", "torchaudio.datasets.")
 _MODULE = ("", 0)
 Held = tuple[str, int, str]
@@ -223,6 +229,8 @@ def changed(
             is_read = bool(found) and not _is_bound_anew(other, base, node)
             if other.function(node) in own or not (is_read or _is_of_dataset(other, base, node, same, classes)):
                 continue
+            if _is_of_this_call(other, base, node, ways):
+                continue
             is_lost = is_anew and any(each[:2] == _MODULE for each in found) and not is_at_the_top(other, node)
             if is_lost or is_late(other, node, ways):
                 return " ".join(other.text(base).split())
@@ -233,6 +241,33 @@ def changed(
             if held(other, trained) in same:
                 return other.text(trained)
     return _rewritten(script, read | plain, own) if is_anew else None
+
+
+def _is_of_this_call(
+    script: Script, base: syntax.BaseExpression, node: syntax.Node, made: list[tuple[Script, syntax.Node]]
+) -> bool:
+    """Whether what is changed is a container that the function around has begun itself, in the same call, as a helper does
+    that reads each of several files: it is no part of what was made before, unless it is made in this function."""
+    is_set = isinstance(base, syntax.Subscript) and isinstance(node, (syntax.AssignTarget, syntax.Del))
+    container = base.value if is_set and isinstance(base, syntax.Subscript) else base
+    function = script.function(base)
+    if not isinstance(container, syntax.Name) or function is None:
+        return False
+    if any(other is script and script.function(each) is function for other, each in made):
+        return False
+    if function.asynchronous or any(True for _ in script.source.inside(function, syntax.Yield)):
+        return False
+    scope = script.names.scope(container)
+    bound = script.names.reaching(container)
+    return bool(bound) and scope.lookup(container.value) is scope and all(_begins(script, each) for each in bound)
+
+
+def _begins(script: Script, binding: Binding) -> bool:
+    """Whether a binding begins a container, or adds to one."""
+    if binding.kind is Kind.AUGMENT:
+        return True
+    value = binding.value if binding.kind is Kind.ASSIGN and not binding.path else None
+    return isinstance(value, _DISPLAYS) or (isinstance(value, syntax.Call) and script.name(value.func) in _BEGIN)
 
 
 def _rewritten(script: Script, read: set[Held], own: set[syntax.Node]) -> str | None:
