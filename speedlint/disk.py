@@ -6,6 +6,7 @@ What was noted tells later whether a report still holds: ``holds`` asks the same
 from __future__ import annotations
 
 import fnmatch
+import functools
 import hashlib
 import os
 import re
@@ -384,7 +385,18 @@ def _names(folder: str, patterns: Iterable[str]) -> tuple[str, ...]:
         names = os.listdir(folder)  # noqa: PTH208
     except OSError:
         return ()
-    return tuple(sorted({name for pattern in patterns for name in fnmatch.filter(names, pattern)}))
+    first, one = _one_of(tuple(patterns))
+    return tuple(sorted(name for name in names if (first is None or name[0] in first) and one.match(name)))
+
+
+@functools.cache
+def _one_of(patterns: tuple[str, ...]) -> tuple[frozenset[str] | None, re.Pattern[str]]:
+    """What names begin with that match one of the shell's patterns, None for anything, and the pattern of all: folders may
+    hold thousands of names."""
+    first = frozenset(pattern[0] for pattern in patterns)
+    is_any = bool(first & set("*?[")) or os.name == "nt"
+    one = re.compile("|".join(map(fnmatch.translate, patterns)), re.IGNORECASE if os.name == "nt" else 0)
+    return (None if is_any else first), one
 
 
 def _listing(root: str) -> Listing:

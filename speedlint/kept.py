@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import os
 import re
@@ -39,9 +40,20 @@ def _settings(files: Sequence[Path], settings: Settings) -> Iterable[str]:
 
 def _code(settings: Settings) -> Iterable[str]:
     """The files of speedlint itself and of the user's rules, by what tells one version from another."""
-    for folder in (Path(__file__).parent, own_rules(), *settings.rule_paths):
-        found = (os.path.join(at, name) for at, _, names in os.walk(folder) for name in names)  # noqa: PTH118
-        yield from map(stamp, sorted(file for file in found if file.endswith(".py")))
+    yield from _own_code()
+    for folder in settings.rule_paths:
+        yield from _stamps(folder)
+
+
+@functools.cache
+def _own_code() -> tuple[str, ...]:
+    """The files of speedlint itself, as they are when a process begins to ask: it goes on with what it has imported."""
+    return tuple(each for folder in (Path(__file__).parent, own_rules()) for each in _stamps(folder))
+
+
+def _stamps(folder: Path) -> Iterable[str]:
+    found = (os.path.join(at, name) for at, _, names in os.walk(folder) for name in names)  # noqa: PTH118
+    return map(stamp, sorted(file for file in found if file.endswith(".py")))
 
 
 def find(store: Store, name: str, disk: Disk) -> list[Report] | None:

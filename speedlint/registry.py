@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -57,7 +57,10 @@ class Registry:
                 for code, triggers, off, name, docs, path in held
             ]
             return cls(tuple(rule for rule, _ in known), {rule.code: path for rule, path in known})
-        every = [*((_written(path) or _load(path), path) for path in own), *((_load(path), path) for path in others)]
+        every = [
+            *((_written(path, stamp(path)) or _load(path), path) for path in own),
+            *((_load(path), path) for path in others),
+        ]
         found = sorted(every, key=lambda entry: entry[0].code)
         rules = tuple(rule for rule, _ in found)
         _refuse_duplicates(rules)
@@ -213,9 +216,10 @@ def _rule_files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _written(path: Path) -> Rule | None:
-    """What the text of a rule's file says of it, where that is written out: the file begins with its documentation and ends
-    with ``RULE = Rule(...)``, with the code, the triggers and ``off`` as literals."""
+@cache
+def _written(path: Path, stamped: str) -> Rule | None:
+    """What the text of a rule's file says of it as it is ``stamped``, where that is written out: the file begins with its
+    documentation and ends with ``RULE = Rule(...)``, with the code, the triggers and ``off`` as literals."""
     text = path.read_text(encoding="utf-8")
     docs, (_, mark, made) = _DOCS.match(text), text.rpartition("\nRULE = ")
     if docs is None or not mark:
