@@ -211,9 +211,11 @@ def _names(rule: Rule, word: str) -> bool:
 def _rule_files(folder: Path) -> Iterator[Path]:
     if not folder.is_dir():
         raise UserError(f"{folder}: there is no such folder of rules; correct `rule-paths`")
-    for path in sorted(folder.rglob("*.py")):
-        if not path.name.startswith("_") and not any(part.startswith(".") for part in path.relative_to(folder).parts):
-            yield path
+    found = []
+    for at, inner, names in os.walk(folder):
+        inner[:] = [name for name in inner if not name.startswith(".")]
+        found += [os.path.join(at, name) for name in names if name.endswith(".py") and name[0] not in "._"]  # noqa: PTH118
+    yield from sorted(map(Path, found))
 
 
 @cache
