@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -74,11 +76,12 @@ def test_numeric_fixes_settle_near_the_first_loss(original: Path, tmp_path: Path
 
 @pytest.mark.slow
 @each_project
-def test_the_last_loss_agrees_within_the_spread_of_five_seeds(original: Path, tmp_path: Path) -> None:
-    """Where the random stream moves, a run is one more draw: a third of all harmless changes leave the range of five."""
-    before = copied(original, tmp_path / "before")
-    runs = [train(before), *(train(before, "--seed", seed) for seed in OTHER_SEEDS)]
-    last = [losses(run)[-1] for run in runs]
-    after = copied(original, tmp_path / "after")
+def test_the_last_losses_of_five_seeds_agree(original: Path, tmp_path: Path) -> None:
+    """Where the random stream moves, a run is one more draw: a harmless change leaves the difference of the means within
+    four standard errors in all but one of some two hundred cases (Student's t, eight degrees of freedom)."""
+    before, after = copied(original, tmp_path / "before"), copied(original, tmp_path / "after")
     fix(after, "numeric")
-    assert abs(losses(train(after))[-1] - last[0]) <= max(last) - min(last)
+    seeds = ((), *(("--seed", seed) for seed in OTHER_SEEDS))
+    first, then = ([losses(train(project, *seed))[-1] for seed in seeds] for project in (before, after))
+    error = math.sqrt((statistics.variance(first) + statistics.variance(then)) / len(seeds))
+    assert abs(statistics.mean(then) - statistics.mean(first)) <= 4 * error
