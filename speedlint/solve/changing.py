@@ -255,11 +255,26 @@ def _is_of_this_call(
         return False
     if any(other is script and script.function(each) is function for other, each in made):
         return False
+    if not _are_all_ways(made):
+        return False
     if function.asynchronous or any(True for _ in script.source.inside(function, syntax.Yield)):
         return False
     scope = script.names.scope(container)
-    bound = script.names.reaching(container)
+    bound = scope.bindings.get(container.value, [])
     return bool(bound) and scope.lookup(container.value) is scope and all(_begins(script, each) for each in bound)
+
+
+def _are_all_ways(made: list[tuple[Script, syntax.Node]]) -> bool:
+    """Whether all is in sight that runs while an object is made: each function around that has calls which are among the
+    ways, up to the top of a module."""
+    for script, node in made:
+        function = script.function(node)
+        sites = script.call_sites(function) if function is not None else []
+        if function is not None and not sites:
+            return False
+        if not all(any(call is each for _, each in made) for _, call in sites):
+            return False
+    return True
 
 
 def _begins(script: Script, binding: Binding) -> bool:

@@ -320,7 +320,7 @@ def _may_be_set(script: Script, name: str) -> bool:
         return True
     if any(place.values.is_assigned(name) for place in script.everywhere(name.encode())):
         return True
-    return is_set_elsewhere(script, name)
+    return _is_set_on_objects(script, name, _is_target)
 
 
 def _is_set_on_objects(script: Script, name: str, is_set: Callable[[Script, syntax.Attribute], bool]) -> bool:
@@ -660,7 +660,25 @@ def _certain(script: Script, call: syntax.Call) -> list[Definition]:
     if is_module and (script.program.mentions(script, FORWARD_HOOKS) or _calls_itself(script, call)):
         return []
     found = script.roles.calls.may_run(call) if is_module or isinstance(call.func, syntax.Attribute) else []
-    return [] if any(is_rebound(script, each.name) for each in found) else found
+    holder = call.func.value if isinstance(call.func, syntax.Attribute) else call.func
+    if any(is_rebound(script, each.name) or _is_assigned(script, holder, each) for each in found):
+        return []
+    return found
+
+
+def _is_assigned(script: Script, holder: syntax.BaseExpression, method: Definition) -> bool:
+    """Whether a class of what a method is called on, or the method's own, binds its name, or that of the call, otherwise:
+    ``forward = first``."""
+    owner = method.script.names.owner(method.node) if isinstance(method.node, syntax.FunctionDef) else None
+    kinds = [script.value(holder).definition, Definition(method.script, owner) if owner is not None else None]
+    return any(
+        binding.kind is not Kind.FUNCTION
+        for kind in kinds
+        if kind is not None and isinstance(kind.node, syntax.ClassDef)
+        for each in kind.script.roles.calls.lineage(kind)
+        for name in (method.name, "__call__", "_call_impl")
+        for binding in each.script.names.scope(each.node.body).bindings.get(name, ())
+    )
 
 
 def _calls_itself(script: Script, call: syntax.Call) -> bool:
@@ -674,11 +692,6 @@ def _calls_itself(script: Script, call: syntax.Call) -> bool:
 def is_rebound(script: Script, name: str) -> bool:
     """Whether the program gives an object or a class another attribute of a name, as far as that is written."""
     return _is_set_on_objects(script, name, lambda place, each: is_target(place.source, each))
-
-
-def is_set_elsewhere(script: Script, name: str) -> bool:
-    """Whether the program sets an attribute of a name on anything but ``self``, or has its name as a text."""
-    return _is_set_on_objects(script, name, _is_target)
 
 
 def sizes(function: Definition) -> set[int | None]:

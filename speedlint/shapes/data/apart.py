@@ -68,7 +68,10 @@ _CACHES = ("functools.lru_cache", "functools.cache", "functools.cached_property"
 _DRAWN = re.compile(r"rand|normal|uniform|shuffle|sample|choice|poisson|bernoulli|multinomial", re.IGNORECASE)
 """Parts of the names of functions that draw."""
 _SEEDS = re.compile(r"(?:^|\.)(?:manual_seed(?:_all)?|seed|seed_everything|set_seed|seed_all)$")
-_ASK_FOR_PROCESS = frozenset({"get_worker_info", "current_process", "getpid", "initial_seed"})
+_ASK_FOR_PROCESS = frozenset({"get_worker_info", "current_process", "getpid"})
+_OF_PASS = "initial_seed"
+"""What gives a worker the seed of its pass."""
+_SEEDING = re.compile(r"(?i)(?<!initial_)seed|set_state")
 _TOLD = ("warnings.warn", "logging.", "sys.stdout.", "sys.stderr.", "tqdm.")
 """Functions of libraries that tell somebody, or count who was told."""
 _LEVELS = frozenset("debug info warning warn error critical exception log".split())
@@ -152,6 +155,17 @@ def unproven(reading: Reading, *, are_sent: bool) -> str | None:
     except Unproven as reason:
         return str(reason)
     return None
+
+
+def _is_of_pass(script: Script, name: syntax.Name) -> bool:
+    """Whether a name is torch's function for the seed of a worker's pass, or a variable that is bound to what it gives."""
+    if name.value == _OF_PASS:
+        return True
+    bound = script.names.reaching(name)
+    return bool(bound) and all(
+        each.value is not None and any(inner.value == _OF_PASS for inner in script.source.inside(each.value, syntax.Name))
+        for each in bound
+    )
 
 
 class _Proof:
@@ -297,14 +311,17 @@ class _Proof:
                     raise Unproven(f"`{shown(other, call)}` seeds each pass, but not workers")
 
     def _seeded_alike(self, script: Script, begins: syntax.BaseExpression) -> None:
-        """Raises Unproven where workers seed themselves by what is the same in each pass: items draw the same again, which
-        neither workers that stay alive nor the training's own process do."""
+        """Raises Unproven where workers may seed themselves by what is the same in each pass: items draw the same again,
+        which neither workers that stay alive nor the training's own process do."""
         definition = script.definition(begins)
+        if definition is None and not isinstance(begins, syntax.Lambda):
+            raise Unproven(f"whether `{shown(script, begins)}` seeds the workers of each pass alike is not known")
         place, code = (definition.script, definition.node) if definition is not None else (script, begins)
-        if any(name.value == "initial_seed" for name in place.source.inside(code, syntax.Name)):
-            return
         for call in place.source.inside(code, syntax.Call):
-            if _SEEDS.search(place.name(call.func) or last_name(call.func) or ""):
+            is_seed = _SEEDING.search(place.name(call.func) or last_name(call.func) or "") is not None
+            if is_seed and not any(
+                _is_of_pass(place, name) for arg in call.args for name in place.source.inside(arg, syntax.Name)
+            ):
                 raise Unproven(f"`{shown(place, call)}` seeds the workers of each pass alike")
 
     def _processes(self, script: Script) -> None:
@@ -724,7 +741,7 @@ class _Proof:
         for name in source.inside(body, syntax.Name):
             if name.value in _OUT_OF_SIGHT:
                 raise Unproven(f"`{name.value}` in what reads the items is not followed")
-            if name.value in _ASK_FOR_PROCESS and not self._begins:
+            if name.value in _ASK_FOR_PROCESS or (name.value == _OF_PASS and not self._begins):
                 raise Unproven(f"what reads the items asks for its process (`{name.value}`)")
             self._draws = self._draws or _DRAWN.search(name.value) is not None
             self._name_in_code(script, name, function)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from speedlint.facts import syntax
 from speedlint.solve import changing, off
 from speedlint.solve.names import Binding, Kind
-from speedlint.solve.stops import is_set_elsewhere
-from speedlint.solve.terms import Definition, Value
+from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import part
 from speedlint.solve.values import returned
 from speedlint.source import is_name
@@ -50,7 +49,6 @@ _HOLDS_IN_MEMORY = frozenset(
     "torch numpy pandas pickle json csv sklearn scipy collections itertools random math copy".split()
 )
 _READS_LATER = ("numpy.memmap", "numpy.lib.format.open_memmap", "numpy.lib.npyio.NpzFile", "torch.utils.", "torch.jit.")
-_ITEM_PARTS = (Role.TENSOR, Role.ARRAY, Role.NUMBER, Role.STRING)
 _DEPTH = 8
 
 
@@ -291,14 +289,10 @@ def _only_indexes(definition: Definition) -> bool:
 
 def _held_by(definition: Definition, method: Definition) -> Iterator[tuple[Script, syntax.BaseExpression]]:
     """What the attributes of ``self`` are that a method reads."""
-    for name in _attributes(method):
+    source = method.script.source
+    names = [each.attr.value for each in source.inside(method.node, syntax.Attribute) if is_name(each.value, "self")]
+    for name in dict.fromkeys(names):
         yield from method.script.roles.self_assignments(definition, name)
-
-
-def _attributes(method: Definition) -> list[str]:
-    """The attributes of ``self`` that a method names."""
-    found = method.script.source.inside(method.node, syntax.Attribute)
-    return list(dict.fromkeys(each.attr.value for each in found if is_name(each.value, "self")))
 
 
 def _reads_later(script: Script, node: syntax.Node, depth: int) -> bool:
@@ -374,8 +368,6 @@ def is_on_gpu(script: Script, expression: syntax.Node, but: Collection[syntax.No
     """Whether a dataset's items may be on a GPU; some methods of its class left out."""
     for origin in origins(script, expression):
         if origin.definition is not None:
-            if _gives_what_is_on_host(origin.definition):
-                continue
             owners = origin.definition.script.roles.calls.lineage(origin.definition)
             if any(touches_gpu(owner.script, part) for owner in owners for part in _without(owner, but)):
                 return True
@@ -383,28 +375,6 @@ def is_on_gpu(script: Script, expression: syntax.Node, but: Collection[syntax.No
         if any(_holds_gpu_tensor(origin.script, arg.value) for arg in given):
             return True
     return False
-
-
-def _gives_what_is_on_host(definition: Definition) -> bool:
-    """Whether each item that a dataset returns is seen to lie on the host, whatever passes by a GPU while it is made."""
-    calls = definition.script.roles.calls
-    if any(calls.method(definition, name) is not None for name in ("__getitems__", "__iter__")):
-        return False
-    method = calls.method(definition, "__getitem__")
-    values = [method.script.value(each) for each in returned(method)] if method is not None else []
-    if method is None or not values or not all(map(_is_on_host, values)):
-        return False
-    return not any(is_set_elsewhere(method.script, name) for name in _attributes(method))
-
-
-def _is_on_host(value: Value | None) -> bool:
-    """Whether a value is a tensor, an array or a number on the host, or a sequence or mapping of such."""
-    if value is None:
-        return False
-    if value.role in (Role.SEQUENCE, Role.MAPPING):
-        parts = (*value.items, *(part for _, part in value.keys))
-        return bool(parts) and all(map(_is_on_host, parts))
-    return value.role in _ITEM_PARTS and value.place is Place.HOST
 
 
 def _without(owner: Definition, but: Collection[syntax.Node]) -> list[syntax.Node]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _ENDS = GRAPHLESS | {"detach", "detach_"}
 """Methods whose result has no graph."""
 _PLAIN_ATTRIBUTES = frozenset("shape dtype device ndim data is_cuda layout itemsize nbytes names".split())
-_GRAPH = frozenset("backward grad_fn requires_grad_ register_hook retain_grad grad requires_grad".split())
+_GRAPH = frozenset("backward grad_fn requires_grad_ register_hook retain_grad grad requires_grad is_leaf".split())
 _ASKED = frozenset({"grad_fn", "requires_grad", "is_leaf"})
 _DIFFERENTIATE = ("torch.autograd.", "torch.func.", "torch.distributed.autograd.")
 _TELL_OF_GRAPHS = re.compile(r"print|str|repr|torch\.save|(logging|pickle)\..*")
@@ -150,6 +150,8 @@ class _Follow:
         """The function whose parameter is followed: what it returns goes to the call that the parameter was given in."""
         self._may_tell = False
         self._told: str | None = None
+        self._unknown: NotProven | None = None
+        """What is not known of one use, where the others may yet show that it is differentiated."""
 
     def check(self) -> None:
         """Raises NotProven."""
@@ -188,6 +190,8 @@ class _Follow:
         self._may_tell = True
         self._carry(self.script, value)
         self._may_tell = False
+        if self._unknown is not None:
+            raise self._unknown
         if self._told is not None:
             self._tell(self._told)
 
@@ -455,9 +459,14 @@ class _Follow:
     def _carry_all(self, nodes: Iterable[tuple[Script, syntax.Node]], *, outlives: bool) -> None:
         """Follows all reads of what is kept; what outlives the call of a function may be returned by another one."""
         inside = self._inside
-        self._inside = None if outlives else inside
         for script, node in nodes:
-            self._carry(script, node)
+            self._inside = None if outlives else inside
+            try:
+                self._carry(script, node)
+            except NotProven as reason:
+                if reason.is_certain or not self._may_tell:
+                    raise
+                self._unknown = self._unknown or reason
         self._inside = inside
 
     def _returned(self, script: Script, statement: syntax.Return) -> None:

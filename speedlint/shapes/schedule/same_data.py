@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.shapes.steps import training_steps
+from speedlint.solve import changing
 from speedlint.solve.gradients import gradients_off
 from speedlint.solve.loops import Loop
 from speedlint.torch.words import Frequency, Role
@@ -22,7 +23,7 @@ def is_run_again(script: Script, call: syntax.Call) -> bool:
     loop = script.loops.driving_loop(call)
     if loop is None or not script.loops.iterates_loader(loop) or gradients_off(script, call) is not True:
         return False
-    if not all(_stays(script, arg.value, loop) for arg in call.args):
+    if not all(_stays(script, arg.value, loop) for arg in call.args) or not _is_only_bound(script, call, loop):
         return False
     name = script.text(call.func)
     steps = [each for each in training_steps(script) if script.source.contains(loop, each.backward)]
@@ -35,7 +36,22 @@ def _stays(script: Script, given: syntax.BaseExpression, loop: Loop) -> bool:
     if not isinstance(given, syntax.Name) or script.role(given) is not Role.TENSOR:
         return False
     bound = script.names.reaching(given)
-    return bool(bound) and not any(script.source.contains(loop, each.node) for each in bound)
+    if not bound or any(script.source.contains(loop, each.node) for each in bound):
+        return False
+    changed = (base for base, _ in changing.written(script, loop.body))
+    return not any(name.value == given.value for base in changed for name in script.source.inside(base, syntax.Name))
+
+
+def _is_only_bound(script: Script, call: syntax.Call, loop: Loop) -> bool:
+    """Whether each turn makes a call, and what it gives is bound to names: nothing keeps it for the turns to come."""
+    for up in script.source.ancestors(call):
+        if up is loop.body:
+            return True
+        if isinstance(up, (syntax.If, syntax.For, syntax.While, syntax.Try, syntax.Expr, syntax.AugAssign)):
+            return False
+        if isinstance(up, syntax.Assign) and not all(isinstance(each.target, syntax.Name) for each in up.targets):
+            return False
+    return False
 
 
 def _is_made_of(script: Script, backward: syntax.Call, call: syntax.Call, loop: Loop) -> bool:
