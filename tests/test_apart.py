@@ -926,3 +926,82 @@ def test_a_helper_that_begins_its_own_list_in_each_call(
 ) -> None:
     reason = _reason(tmp_path, READ_BY_HELPER.format(begun=begun, then=then), after=after, sent=False)
     assert (reason is None) is is_proven, reason
+
+
+SEEDED_BY_HELPER = """
+def seeded(number):
+    random.seed(number)
+    np.random.seed(number)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "more", "is_proven"),
+    [
+        ("seeded(42 + worker)", ", worker_init_fn=begin", False),
+        ("seeded(torch.initial_seed() % 2**32)", ", worker_init_fn=begin", True),
+        ("seed = torch.initial_seed() % 2**32; seeded(seed)", ", worker_init_fn=begin", True),
+        ("random.seed(torch.initial_seed()); np.random.seed(42 + worker)", ", worker_init_fn=begin", False),
+        ("print(torch.initial_seed()); random.seed(worker)", ", worker_init_fn=begin", False),
+        ("pass", ", worker_init_fn=np.random.seed", False),
+        ("random.seed(worker)", ", worker_init_fn=partial(begin)", False),
+        ("np.random.set_state(STATE)", ", worker_init_fn=begin", False),
+        ("torch.utils.data.get_worker_info().dataset.rows.sort()", ", worker_init_fn=begin", False),
+    ],
+)
+@pytest.mark.parametrize("sent", [True, False])
+def test_seeds_of_workers_in_other_words(tmp_path: Path, code: str, more: str, is_proven: bool, sent: bool) -> None:
+    items = f"from functools import partial\n\nSTATE = None\n{SEEDED_BY_HELPER}\n{_begun(code)}"
+    assert (_reason(tmp_path, items, more=more, sent=sent) is None) is is_proven
+
+
+MADE_BY_A_MANAGER = """
+class Items(Dataset):
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        return torch.zeros(4) + self.rows[0]
+
+
+class Data:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def {enters}(self):
+        self.made = DataLoader(Items(self.rows), batch_size=8, num_workers=2)
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+def main(argv):
+    rows = [0.0]
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    {begun}
+    with contextlib.suppress(ValueError):
+        for epoch in range(3):
+            for x in data.made:
+                model(x).mean().backward()
+                optimizer.step()
+            rows[0] = 1000.0 * epoch
+
+
+if __name__ == "__main__":
+    main(["a", "b"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("enters", "begun"), [("__enter__", "data = Data(rows).__enter__()"), ("__bool__", "data = Data(rows); print(not data)")]
+)
+def test_a_list_that_goes_to_what_is_made_out_of_sight(tmp_path: Path, enters: str, begun: str) -> None:
+    (tmp_path / "train.py").write_text("import contextlib\n" + BEGIN + MADE_BY_A_MANAGER.format(enters=enters, begun=begun))
+    script = Program(Options()).script(tmp_path / "train.py")
+    found = next(each for call in script.source.of(syntax.Call) if (each := loader(script, call)) is not None)
+    assert apart.unproven(found.reading, are_sent=False) is not None

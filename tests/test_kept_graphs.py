@@ -157,3 +157,13 @@ STEPS = "total.backward()\n    optimizer.step()"
 def test_what_is_differentiated_after_the_loop(project: Project, turn: str, after: str, found: bool) -> None:
     project.configure("select = ['SPD504']\ntorch = '2.13'")
     assert bool(project.findings(project.write("train.py", LATER.format(turn=turn, after=after)))) is found
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["total = sum(losses)\n    unseen(total)\n    total.backward()", "print('leaf' if losses[0].is_leaf else 'graph')"],
+)
+def test_a_graph_that_is_asked_for_beside_what_is_not_followed(project: Project, after: str) -> None:
+    project.configure("select = ['SPD504']\ntorch = '2.13'")
+    text = f"from elsewhere import unseen\n{LATER.format(turn=WITH_IT, after=after)}"
+    assert not project.findings(project.write("train.py", text))

@@ -712,6 +712,13 @@ train(net, torch.optim.SGD(net.parameters(), lr=0.1), torch.load("batches.pt"))
         ("return self.layers(x)", "out", "", "warning"),
         ("return self.layers(x), cache", "out", "net.register_forward_hook(lambda *given: given[-1][0])", "warning"),
         ("return self.layers(x), cache", "out", "net.forward = net.layers.forward", "warning"),
+        (
+            "return self.layers(x), cache\n\n    def alone(self, x):\n        return self.layers(x)\n\n    forward = alone",
+            "out",
+            "",
+            "warning",
+        ),
+        ("return self.layers(x), cache\n\n    __call__ = lambda self, x: self.layers(x)", "out", "", "warning"),
     ],
 )
 def test_a_tuple_that_is_asked_for_what_tensors_have(

@@ -381,3 +381,25 @@ def test_displays_that_wait_beside_each_other_stand_under_one_condition(tmp_path
 
     assert under(1) == under(3) == [1, 2, 3, 4]
     assert under(7) == [7]
+
+
+@pytest.mark.parametrize("several", ["[loss.detach(), 0.5]", "filter(None, [loss.detach(), 0.5])", "(0.5, loss.detach())"])
+def test_a_number_among_tensors(project: Project, several: str) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    text = f"""
+import torch
+from torch import nn
+
+model = nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = 0.0
+for rows in torch.load("rows.pt"):
+    loss = model(rows.cuda()).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    for each in {several}:
+        total += float(each)
+print(total)
+"""
+    assert not any(each["fix"] for each in project.findings(project.write("train.py", text), "--notes"))

@@ -18,6 +18,7 @@ from speedlint.solve.flow import once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import (
     ARRAY,
+    CONFLICT,
     NONE,
     NUMBER,
     STRING,
@@ -434,7 +435,9 @@ class Roles:
             case Role.TENSOR | Role.BATCH | Role.ARRAY:
                 return value
             case Role.SEQUENCE | Role.DATASET:
-                return value.element or join(value.items)
+                roles = {each.role for each in value.items if each is not None}
+                mixes = {Role.NUMBER, Role.TENSOR} <= roles
+                return CONFLICT if mixes else value.element or join(value.items)
             case Role.MODULE if value.made is not None and value.made.script.name(value.made.call.func) in _HOLDERS:
                 return self._held(value.made, value.place)
             case Role.INSTANCE if value.definition is not None:

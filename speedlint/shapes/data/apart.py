@@ -318,10 +318,12 @@ class _Proof:
             raise Unproven(f"whether `{shown(script, begins)}` seeds the workers of each pass alike is not known")
         place, code = (definition.script, definition.node) if definition is not None else (script, begins)
         for call in place.source.inside(code, syntax.Call):
-            is_seed = _SEEDING.search(place.name(call.func) or last_name(call.func) or "") is not None
-            if is_seed and not any(
-                _is_of_pass(place, name) for arg in call.args for name in place.source.inside(arg, syntax.Name)
-            ):
+            callee = place.callee(call)
+            inner = callee.script.source.inside(callee.node, syntax.Call) if callee is not None else ()
+            named = [(place, call), *((callee.script, each) for each in inner if callee is not None)]
+            if not any(_SEEDING.search(where.name(each.func) or last_name(each.func) or "") for where, each in named):
+                continue
+            if not any(_is_of_pass(place, name) for arg in call.args for name in place.source.inside(arg, syntax.Name)):
                 raise Unproven(f"`{shown(place, call)}` seeds the workers of each pass alike")
 
     def _processes(self, script: Script) -> None:
