@@ -17,6 +17,7 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.shapes.sync import reads
 from speedlint.torch.words import Frequency
+from tests.conftest import Project
 
 LOOP = """
 import math, torch
