@@ -30,6 +30,8 @@ from speedlint.verify.stats import Verdict
 from speedlint.verify.timing import Timing, blocks_of_start, cut, first_runs, measure
 from tests.test_verify_cli import FAST, verify, written
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
 
 @dataclass
 class Clock:

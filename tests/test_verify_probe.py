@@ -16,6 +16,8 @@ import torch
 
 from speedlint.verify import runner
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
 PROBE = Path(runner.__file__).parent / "probe"
 TRAINING = """
     import json, sys
