@@ -18,8 +18,6 @@ from tests.conftest import ROOT
 SPAWNED = """
 from torch.utils.data import DataLoader, Dataset
 
-pytestmark = pytest.mark.usefixtures("uncompiled")
-
 LEVEL = 1
 
 
@@ -84,7 +82,6 @@ def test_composed_of_all() -> None:
     assert 0.1 < sum(training.needs_cuda for training in trainings) / 300 < 0.6
 
 
-@pytest.mark.usefixtures("whole_torch")
 def test_spawned_workers(tmp_path: Path) -> None:
     """Workers that begin with nothing import the script, whose guarded lines they do not run."""
     assert ran(SPAWNED, "(execute.Way(), execute.Way(spawn=True))", tmp_path) == ["0 [[2, 2], [2, 2]]", "0 [[1, 1], [1, 1]]"]
