@@ -49,6 +49,17 @@ for row in rows:
         ("print('%s' % total)", "behavior"),
         ("print('%.3f' % total)", "exact"),
         ("print('{:.3f}'.format(total))", "exact"),
+        ("print('{!r}'.format(total))", "behavior"),
+        ("print(','.join(map(str, [total])))", "behavior"),
+        ("import pprint\npprint.pprint(total)", "behavior"),
+        ("import json\nprint(json.dumps({'total': total}, default=str))", "behavior"),
+        ("import csv\ncsv.writer(open('t.csv', 'w')).writerow([total])", "behavior"),
+        ("import copy\nprint(float(copy.deepcopy(total)))", "behavior"),
+        ("import numpy\nprint(numpy.array([total]).sum())", "behavior"),
+        ("try:\n    print(total.numpy())\nexcept RuntimeError:\n    print(0)", "behavior"),
+        ("if len(rows) > 9:\n    raise ValueError(total)", "behavior"),
+        ("assert len(rows) < 9, total", "behavior"),
+        ("import math\nprint(math.isfinite(total))", "exact"),
     ],
 )
 def test_the_risk_of_letting_the_graph_go(project: Project, shown: str, risk: str) -> None:

@@ -72,6 +72,7 @@ _ASK_FOR_PROCESS = frozenset({"get_worker_info", "current_process", "getpid"})
 _OF_PASS = "initial_seed"
 """What gives a worker the seed of its pass."""
 _SEEDING = re.compile(r"(?i)(?<!initial_)seed|set_state")
+"""What may seed where a worker begins, by its name: more than ``_SEEDS``, since there a proof is asked for."""
 _TOLD = ("warnings.warn", "logging.", "sys.stdout.", "sys.stderr.", "tqdm.")
 """Functions of libraries that tell somebody, or count who was told."""
 _LEVELS = frozenset("debug info warning warn error critical exception log".split())

@@ -201,11 +201,9 @@ class Loader:
         """What the ``__init__`` of its class, of the project's, hands to the library's to put batches together by."""
         definition = self.script.definition(self.call.func)
         init = definition.script.roles.calls.method(definition, "__init__") if definition is not None else None
-        for call in init.script.source.inside(init.node, syntax.Call) if init is not None else ():
-            if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "__init__" and init is not None:
-                given = init.script.argument(call, "collate_fn")
-                return (init.script, given) if given is not None else None
-        return None
+        call = _call_of_base(init) if init is not None else None
+        given = init.script.argument(call, "collate_fn") if init is not None and call is not None else None
+        return (init.script, given) if init is not None and given is not None else None
 
     def collates_by(self, script: Script, function: syntax.Node) -> bool:
         """Whether a function of ``script`` puts its batches together: by itself, or as the call of an object."""
@@ -937,12 +935,17 @@ def _hands_on(init: Definition) -> bool:
     star, names = init.node.params.star_kwarg, {param.name.value for param in init.node.params.params}
     if star is None or names & _OF_LOADING:
         return False
-    for call in init.script.source.inside(init.node, syntax.Call):
-        if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "__init__":
-            given = [arg for arg in call.args if arg.star == "**" and isinstance(arg.value, syntax.Name)]
-            said = {arg.keyword.value for arg in call.args if arg.keyword is not None}
-            return any(arg.value.value == star.name.value for arg in given) and not said & _OF_LOADING
-    return False
+    call = _call_of_base(init)
+    given = [arg.value for arg in call.args if arg.star == "**"] if call is not None else []
+    said = {arg.keyword.value for arg in call.args if arg.keyword is not None} if call is not None else set()
+    return any(is_name(each, star.name.value) for each in given) and not said & _OF_LOADING
+
+
+def _call_of_base(init: Definition) -> syntax.Call | None:
+    """The call of the base's ``__init__`` in a class's own."""
+    calls = init.script.source.inside(init.node, syntax.Call)
+    of_base = (each for each in calls if isinstance(each.func, syntax.Attribute) and each.func.attr.value == "__init__")
+    return next(of_base, None)
 
 
 def respawned(script: Script) -> str:

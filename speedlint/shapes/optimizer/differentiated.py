@@ -42,6 +42,12 @@ _TELL_OF_GRAPHS = re.compile(r"print|str|repr|torch\.save|(logging|pickle)\..*")
 """What shows or saves of a tensor whether it has a graph: ``tensor(0.1, grad_fn=<DivBackward0>)``."""
 _TELLING = frozenset("debug info warning error critical exception log set_postfix set_postfix_str".split())
 """Methods of loggers and progress bars that show so what they are given."""
+_REFUSE_GRAPHS = ("numpy", "__array__")
+"""What raises for a tensor with a graph."""
+_ASK_FOR_NUMBERS = ("torch.", "math.", "logging.", "operator.")
+"""Libraries whose functions take the number of a tensor, or keep it one; what others do with it may show its graph."""
+_PLOTS = frozenset({"add_scalar", "add_scalars"})
+"""Methods that write the number of a tensor of no dimension (torch/utils/tensorboard/_convert_np.py)."""
 _ENDING_CALLS = frozenset("float int len bool isinstance type id hash format abs round range hasattr".split())
 _PARAMETERS = frozenset({"parameters", "named_parameters", "state_dict", "get_parameter", "buffers"})
 _SHOWS = (
@@ -331,6 +337,8 @@ class _Follow:
             case syntax.UnaryOperation(operator=operator):
                 if not isinstance(operator, syntax.Not):
                     self._carry(script, parent)
+            case syntax.Raise() | syntax.Assert() if self._may_tell:
+                self._tell(shown(script, node))
             case _ if not isinstance(parent, _TAKES_NOTHING):
                 raise NotProven(f"where `{shown(script, node)}` goes is not followed")
 
@@ -340,6 +348,8 @@ class _Follow:
             raise NotProven(f"`{shown(script, attribute)}` differentiates it, or asks for its graph", is_certain=True)
         call = script.source.parents[attribute]
         is_called = isinstance(call, syntax.Call) and call.func is attribute
+        if self._may_tell and name in _REFUSE_GRAPHS:
+            self._tell(shown(script, attribute))
         if name not in (_ENDS if is_called else _PLAIN_ATTRIBUTES):
             self._carry(script, call if is_called else attribute)
 
@@ -362,6 +372,8 @@ class _Follow:
             if _CHANGES_ANOTHER.fullmatch(name) or any(is_name(each.keyword, "out") for each in call.args):
                 raise NotProven(f"what `{name}` puts it into is not followed")
             ends = name in _ENDING_CALLS or name.startswith(_SHOWS) or name.rpartition(".")[2] in _ENDS
+            if self._may_tell and "." in name and not name.startswith(_ASK_FOR_NUMBERS):
+                self._tell(name)
             if not ends:
                 self._carry(script, call)
         elif script.role(func) is Role.MODULE:
@@ -390,6 +402,11 @@ class _Follow:
             self._tell(shown(script, func))
         if method in _FILLS or script.role(holder) in (Role.MAPPING, Role.SEQUENCE):
             self._bound(script, holder, fills=True)
+        elif self._may_tell and script.role(holder) is Role.STRING:
+            if not (method == "format" and _formats_numbers(script, holder)):
+                self._tell(shown(script, func))
+        elif self._may_tell and method not in (*_TELLING, *_PLOTS) and self._is_of_library(script, holder):
+            self._tell(shown(script, func))
         elif script.role(holder) in (Role.TENSOR, Role.BATCH, Role.MODULE):
             if works_in_place(method):
                 self._bound(script, holder, fills=True)
@@ -550,6 +567,13 @@ def _logs_numbers(script: Script, call: syntax.Call) -> bool:
     return isinstance(template, (syntax.SimpleString, syntax.ConcatenatedString)) and bool(
         _NUMBERS.fullmatch(script.text(template))
     )
+
+
+def _formats_numbers(script: Script, template: syntax.BaseExpression) -> bool:
+    """Whether each field of a template for ``format`` says how many digits of a number it shows."""
+    known = script.constant(template)
+    fields = re.findall(r"\{[^{}]*\}", known.value) if known is not None and isinstance(known.value, str) else []
+    return bool(fields) and all(re.fullmatch(r"\{\w*:[^{}]*[eEfFgGn%]\}", each) for each in fields)
 
 
 def _is_added_to(script: Script, target: syntax.Node) -> bool:
