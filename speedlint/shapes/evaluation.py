@@ -38,6 +38,7 @@ _GRADIENT_WORDS = frozenset(
         "autograd",
     }
 )
+_OF_SIZES = frozenset(f"torch.{name}" for name in "zeros ones empty full rand randn".split())
 _GRADIENT_CALLS = ("torch.autograd.grad", "torch.enable_grad", "torch.func.grad", "torch.autograd.functional.jacobian")
 _EVALUATES = re.compile(
     r"(?:^|_)(?:(?:eval|valid|predict|infer|accuracy|score|metric)|(?:val|test)(?=_|[A-Z]|$))"
@@ -98,7 +99,7 @@ def is_in_forward(script: Script, node: syntax.Node) -> bool:
 def needs_grad(script: Script, node: syntax.Node, depth: int = 0) -> bool:
     """Whether code, or the project's functions and modules it calls, works with gradients: attacks, penalties, forces."""
     for attribute in script.source.inside(node, syntax.Attribute):
-        if attribute.attr.value in _GRADIENT_WORDS:
+        if attribute.attr.value in _GRADIENT_WORDS and not _is_asked_of_new_tensor(script, attribute):
             return True
     for call in script.source.inside(node, syntax.Call):
         if script.name(call.func) in _GRADIENT_CALLS or _may_train_another(script, call):
@@ -107,6 +108,17 @@ def needs_grad(script: Script, node: syntax.Node, depth: int = 0) -> bool:
         if any(each.node is not node and needs_grad(each.script, each.node, depth + 1) for each in callees):
             return True
     return False
+
+
+def _is_asked_of_new_tensor(script: Script, attribute: syntax.Attribute) -> bool:
+    """Whether gradients are asked for where a tensor is made of a size alone, as for the first hidden state of a recurrent
+    layer: ``torch.zeros(2, n, 64).requires_grad_()``. What takes them says so in words of its own."""
+    if attribute.attr.value != "requires_grad_":
+        return False
+    made: syntax.BaseExpression = attribute.value
+    while isinstance(made, syntax.Call) and isinstance(made.func, syntax.Attribute) and made.func.attr.value in MOVES | CASTS:
+        made = made.func.value
+    return isinstance(made, syntax.Call) and script.name(made.func) in _OF_SIZES
 
 
 def _may_train_another(script: Script, call: syntax.Call) -> bool:
