@@ -77,6 +77,8 @@ _PYTHON = re.compile(
 )
 _PYTHON_PINNED = re.compile(r"^[ \t]*(?:-[ \t]*)?[\"']?python[ \t]*={1,2}[ \t]*(3\.\d+)", re.MULTILINE)
 """A Python that a file of conda's asks for: ``- python=3.7``, ``python=3.6.0=0``."""
+_IMAGE = re.compile(r"\s*FROM\s+(?:--\S+\s+)?(?:\S+/)?pytorch/pytorch:v?(\d+\.\d+)", re.IGNORECASE)
+"""An image of PyTorch's own, by release: ``FROM pytorch/pytorch:1.7.1-cuda11.0-cudnn8-runtime``."""
 _LAST_FOR_PYTHON: dict[str, Release] = {"3.5": (1, 5), "3.6": (1, 10), "3.7": (1, 13), "3.8": (2, 4), "3.9": (2, 8)}
 """The last torch release that has wheels for a Python."""
 
@@ -227,7 +229,8 @@ def _above(specifier: tuple[str, str, str, str]) -> Release:
 
 
 def _specifiers(requirement: str) -> str:
-    return re.split(r"\s+(?:#|--)|[;@]", requirement)[0]
+    """What a line says of the package that it begins with: ``pytorch==1.0.1 cudatoolkit=9.0 -c pytorch`` names another."""
+    return re.split(r"\s+(?:#|-)|[;@]|[\s,]+(?!v\d)(?=[A-Za-z])", requirement)[0]
 
 
 def _from_text(text: str, _: str) -> Iterator[str]:
@@ -262,6 +265,16 @@ def _from_setup_py(text: str, _: str) -> Iterator[str]:
             yield node.value
 
 
+def _from_image(text: str, package: str) -> Iterator[str]:
+    """What the commands of a Dockerfile install, the last one first, then the image of PyTorch's that it begins with."""
+    name, lines = _NAMES.get(package, _spelled(package)), [line.partition("#")[0] for line in text.splitlines()]
+    installed = re.compile(rf"(?<![\w-])[\"']?{name}[\"']?={{1,2}}(\d[\w.]*)", re.IGNORECASE)
+    for line in reversed(lines):
+        yield from (f"{package}=={release}" for release in installed.findall(line))
+    if package == "torch":
+        yield from (f"torch=={begun[1]}" for line in reversed(lines) if (begun := _IMAGE.match(line)))
+
+
 def _from_conda(text: str, package: str) -> Iterator[str]:
     name = _NAMES.get(package, _spelled(package))
     for line in text.splitlines():
@@ -277,5 +290,9 @@ _READERS: dict[tuple[str, ...], _Reader] = {
     ("requirement.txt",): _from_text,
     ("requirements/*.txt",): _from_text,
     ("environment*.y*ml", "*environment*.y*ml", "*env.y*ml", "conda*.y*ml", "requirements*.y*ml"): _from_conda,
+    ("cog.yaml",): _from_conda,
+    ("Dockerfile*", "*.Dockerfile", "*.dockerfile"): _from_image,
+    ("docker/Dockerfile*", "docker/*.Dockerfile", "docker/*.dockerfile"): _from_image,
 }
+"""Of the files of one folder, what pip or conda reads counts before what builds an image."""
 _NAMES_OF_FILES = tuple(pattern for patterns in _READERS for pattern in patterns)

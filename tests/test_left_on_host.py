@@ -99,3 +99,64 @@ def test_an_entry_of_a_batch_that_is_told_from_the_others_by_its_key(
 ) -> None:
     project.configure("select = ['SPD303']")
     assert len(project.findings(project.write("train.py", MOVES.format(moves=moves, read=read)))) == reads
+
+
+TRAINER = """
+import torch
+
+
+class Settings:
+    def __init__(self, rate=1e-3, place="cpu"):
+        self.rate, self.place = rate, place
+
+
+class Trainer:
+    def __init__(self, model, settings):
+        self.device = torch.device(settings.place)
+        self.model = model.to(self.device)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=settings.rate)
+
+    def train(self, loader):
+        total = 0.0
+        for inputs, labels in loader:
+            logits = self.model(inputs.to(self.device))
+            loss = torch.nn.functional.cross_entropy(logits, labels.to(self.device))
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            total += loss.item()
+        return total
+
+
+def features(network, images):
+    return network(images.cuda()).cpu()
+"""
+STARTS = """
+import sys
+
+import torchvision
+from torch.utils.data import DataLoader
+
+from fitting import Settings, Trainer
+
+pictures = torchvision.datasets.ImageFolder("images", torchvision.transforms.ToTensor())
+print(Trainer(torchvision.models.resnet50(), {settings}).train(DataLoader(pictures, 64, num_workers=8)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "level"),
+    [
+        ("Settings()", "note"),
+        ("Settings(1e-4)", "note"),
+        ("Settings(place='cuda')", "warning"),
+        ("Settings(place=sys.argv[1])", "warning"),
+    ],
+)
+def test_a_network_that_is_moved_to_what_each_caller_leaves_at_the_cpu(
+    project: Project, settings: str, level: str
+) -> None:
+    project.configure("select = ['SPD101', 'SPD301']\ntorch = '2.13'")
+    project.write("start.py", STARTS.format(settings=settings))
+    found = project.findings("--notes", project.write("fitting.py", TRAINER))
+    assert {(each["code"], each["level"]) for each in found} == {("SPD101", level), ("SPD301", level)}

@@ -415,6 +415,19 @@ def test_what_the_release_of_a_readme_lacks(project: Project, code: str, told: s
     assert ("README" in found["because"]) is (level == "note")
 
 
+@pytest.mark.parametrize(("told", "level"), [("1.4.0", "note"), ("2.1.0", "warning")])
+def test_an_average_that_the_release_of_a_readme_takes_by_parameter(project: Project, told: str, level: str) -> None:
+    project.configure("select = ['SPD510']")
+    project.write("README.md", f"conda install -y pytorch={told} torchvision -c pytorch\n")
+    mean = """optimizer.step()
+            for held, given in zip(mean.parameters(), model.parameters()):
+                held.data = torch.lerp(given.data, held.data, 0.999)"""
+    text = _text(CONVOLUTIONS, f"{ADAM}\n    mean = copy.deepcopy(model)", imports="import copy")
+    text = text.replace("optimizer.step()", mean)
+    (found,) = project.findings(project.write("train.py", text), "--notes")
+    assert (found["code"], found["level"]) == ("SPD510", level)
+
+
 @pytest.mark.parametrize(("told", "is_written"), [("2.3.0", False), ("2.4.0", True)])
 def test_a_fused_update_of_what_is_moved_later_in_the_release_of_a_readme(
     project: Project, told: str, is_written: bool

@@ -48,11 +48,12 @@ from speedlint.shapes.sync import reads
 
 _NAMES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 _PADS = ("torch.nn.utils.rnn.pad_sequence",)
+_SINCE = (2, 1)
 _WHY = "not rewritten, since only a run shows whether it helps; it needs torch 2.1, and to be set before CUDA starts"
 
 
 def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
-    if script.is_test or not evaluation.trains(script) or not script.on_gpu or not eras.may_be_on(script, (2, 1)):
+    if script.is_test or not evaluation.trains(script) or not script.on_gpu or not eras.may_be_on(script, _SINCE):
         return
     for setting in environment.settings(script, *_NAMES):
         value = setting.value
@@ -80,4 +81,5 @@ RULE = Rule(
     triggers=(b"ALLOC_CONF", b"pad_sequence"),
     worth=Estimate(Worth.LOW, "it costs time only where memory is nearly full"),
     off=True,
+    since=_SINCE,
 )

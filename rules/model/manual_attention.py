@@ -79,4 +79,5 @@ RULE = Rule(
     check=check,
     triggers=(b"oftmax(",),
     worth=Estimate(Worth.MEDIUM, "the matrix of scores is written to memory and read again"),
+    since=_SINCE,
 )

@@ -70,4 +70,5 @@ RULE = Rule(
     check=check,
     triggers=(b"jit.script(", b"jit.trace(", b"torch.jit import"),
     worth=Estimate(Worth.UNKNOWN, "it depends on the model"),
+    since=_SINCE,
 )

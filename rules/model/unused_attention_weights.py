@@ -93,4 +93,5 @@ RULE = Rule(
     check=check,
     triggers=(b"MultiheadAttention",),
     worth=Estimate(Worth.MEDIUM, "the matrix of weights is written to memory, and the fast kernels are not taken"),
+    since=_SINCE,
 )

@@ -75,4 +75,5 @@ RULE = Rule(
     triggers=(b"parameters", b"params"),
     worth=worth.AVERAGES,
     often=True,
+    since=_SINCE,
 )

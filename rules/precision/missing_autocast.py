@@ -104,10 +104,10 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     kind = "bfloat16" if script.options.amp == "bf16" else "float16"
     forward = " ".join(script.text(step.shown).split())
-    message = _message(forward, kind)
+    refused = hazards.refused_loss(step)
+    message = _message(forward, kind, with_loss=not refused)
     is_old = (script.options.torch or _SPELLED_SINCE) < _SPELLED_SINCE
     context = "torch.cuda.amp.autocast()" if is_old else f'torch.autocast(device_type="cuda", dtype=torch.{kind})'
-    refused = hazards.refused_loss(step)
     advice = f"put it and the loss under `with {context}:`"
     if refused:
         advice = (
@@ -165,10 +165,9 @@ def _why_bfloat(step: Step) -> str:
     return f"of float16, {overflow.told(step.script)}" if overflow is not None else hazards.why_unscalable(step)
 
 
-def _message(forward: str, kind: str) -> str:
-    return (
-        f"`{forward}` and its loss run in float32 on every training step; under autocast they run in {kind} on tensor cores"
-    )
+def _message(forward: str, kind: str, with_loss: bool = True) -> str:
+    what, they = (f"`{forward}` and its loss run", "they run") if with_loss else (f"`{forward}` runs", "it runs")
+    return f"{what} in float32 on every training step; under autocast {they} in {kind} on tensor cores"
 
 
 def _first_hazard(step: Step, kind: str) -> Iterator[str]:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from speedlint.disk import Mark
 from speedlint.facts import syntax
+from speedlint.shapes.training import roots, trained_modules
 from speedlint.solve import configs, shipped
 from speedlint.solve.flow import once
 from speedlint.solve.guards import deciding_tests
 from speedlint.solve.names import Kind, last_name
 from speedlint.solve.unpacking import key_of
 from speedlint.solve.values import option_of
-from speedlint.torch.words import Place
+from speedlint.torch.words import Place, Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -79,6 +80,8 @@ def asks_for_gpu(option: syntax.BaseExpression) -> bool:
 @once(False)
 def runs_on_host(script: Script) -> bool:
     """Whether the commands that the project ships for a program, and the defaults of its options, train on the CPU."""
+    if _is_moved_to_host_alone(script):
+        return True
     written = (*_written_off(script), *_passed_off(script), *_configured_off(script))
     return any(_decides(script, name) for name in written) or any(
         _is_left_off(place, option, name) and _decides(script, name)
@@ -87,6 +90,22 @@ def runs_on_host(script: Script) -> bool:
         if (name := place.values.destination(option)) is not None
         and (name == _DEVICE or _FLAG.fullmatch(name) or _REFUSAL.fullmatch(name))
     )
+
+
+def _is_moved_to_host_alone(script: Script) -> bool:
+    """Whether the networks that a program trains are moved to the CPU by what it makes them with, and nowhere else: to
+    ``torch.device(config.device)``, where each ``Config()`` that is seen leaves its default, the CPU."""
+    trained = {id(node) for _, node in trained_modules(script)}
+    places = {
+        place.roles.calls.place_of_move(move, Place.EITHER)
+        for place in (script.everywhere(b".to(", b".cuda(") if trained else ())
+        for move in place.method_calls("to", "cuda")
+        if isinstance(move.func, syntax.Attribute)
+        and place.name(move.func) is None
+        and place.role(move.func.value) is Role.MODULE
+        and trained & {id(node) for _, node in roots(place, move.func.value)}
+    }
+    return places == {Place.HOST}
 
 
 def _written_off(script: Script) -> Iterator[str]:
