@@ -3,8 +3,9 @@
 ## What it does
 Finds `zero_grad(set_to_none=False)`; `zero_grad()` where the target release is older than 2.0, whose default that was, and
 the project's requirement does not allow a newer one; and loops that call `p.grad.zero_()` on the parameters of a module.
-For an optimizer of one or two tensors, such as a temperature that is learned, it is a note, and so it is where the target
-release is older than 1.7, which brought `set_to_none`: a loop over the parameters that sets `p.grad = None` does the same.
+For an optimizer or a module of one or two tensors, such as a temperature that is learned or a last layer alone, it is a
+note, and so it is where the target release is older than 1.7, which brought `set_to_none`: a loop over the parameters that
+sets `p.grad = None` does the same. A network that is made anew each time has no gradients yet, and is passed over.
 It is one as well where the program's defaults run it on the CPU.
 
 ## Why it is slow
@@ -82,6 +83,8 @@ def _of_call(call: syntax.Call, script: Script) -> Iterator[Finding]:
         constant = script.constant(given)
         kept = constant is not None and constant.value is False
     if not kept or script.frequency(call) < Frequency.THROTTLED or script.is_test:
+        return
+    if optimizers.is_of_new_network(script, call, call.func.value):
         return
     message = f"`{script.text(call)}` fills every gradient with zeros instead of dropping it"
     if given is None:

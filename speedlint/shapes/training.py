@@ -10,6 +10,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.solve.calls import CALLED_AS
 from speedlint.solve.flow import listed_once, once
+from speedlint.solve.loops import Does
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import part
@@ -97,7 +98,8 @@ class Placement(NamedTuple):
 def model_placements(script: Script) -> list[Placement]:
     """Where this script puts the modules it trains on their device, one placement for each module, in source order.
 
-    Losses, frozen helpers (a teacher, a feature extractor), and moves to the CPU or to a dtype alone are no placements.
+    Losses, frozen helpers (a teacher, a feature extractor), and moves to the CPU or to a dtype alone are no placements. Those
+    of a function that only runs the module, as a test after the training does, come after the others.
     """
     found: list[tuple[set[int], list[syntax.Call]]] = []
     for call in script.method_calls("to", "cuda"):
@@ -114,11 +116,19 @@ def model_placements(script: Script) -> list[Placement]:
         else:
             same[0].update(origin)
             same[1].append(call)
+    ordered = (sorted(calls, key=lambda call: _only_runs(script, call)) for _, calls in found)
     return [
         Placement(calls[0], calls[0].func.value, tuple(calls[1:]))
-        for _, calls in found
+        for calls in ordered
         if isinstance(calls[0].func, syntax.Attribute)
     ]
+
+
+def _only_runs(script: Script, call: syntax.Call) -> bool:
+    """Whether the function of a call runs modules, and trains none."""
+    function = script.function(call)
+    does = script.loops.function_does(function, Does.FORWARD | Does.STEPS) if function is not None else Does.NOTHING
+    return does == Does.FORWARD
 
 
 @once([])

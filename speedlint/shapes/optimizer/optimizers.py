@@ -134,13 +134,20 @@ def _are_plain(script: Script, params: syntax.BaseExpression) -> bool:
 
 _FEW = 2
 """Parameters that are one kernel each to fill with zeros: nothing that a step could show."""
+_LAYERS_OF_FEW = frozenset(
+    f"torch.nn.{name}"
+    for name in "Linear Bilinear Conv1d Conv2d Conv3d Embedding LayerNorm BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm".split()
+)
+"""Layers of a weight and at most a bias."""
 _REGISTERS = frozenset({"register_parameter", "add_module", "register_module", "setattr", "__setattr__"})
 
 
-def holds_few(script: Script, optimizer: syntax.Node) -> bool:
-    """Whether an optimizer is handed a tensor or two: written out in a list, or all that a class of the project's
-    has, as the temperature of a soft actor-critic."""
-    found = made(script, optimizer)
+def holds_few(script: Script, owner: syntax.Node) -> bool:
+    """Whether an optimizer is handed a tensor or two, or a module has no more: written out in a list, or all that a layer or
+    a class of the project's has, as the temperature of a soft actor-critic."""
+    if script.role(owner) is Role.MODULE:
+        return _is_of_few(script, owner)
+    found = made(script, owner)
     params = found.script.argument(found.call, "params", 0) if found is not None else None
     match params:
         case syntax.List(elements=elements) | syntax.Tuple(elements=elements) if found is not None:
@@ -152,11 +159,17 @@ def holds_few(script: Script, optimizer: syntax.Node) -> bool:
     return False
 
 
-def _is_of_few(script: Script, module: syntax.BaseExpression) -> bool:
-    """Whether a module is made by classes of a few parameters; what is taken out of a checkpoint, it was before."""
-    given = [(place, node) for place, node in script.roles.origins(module) if not is_none(node)]
-    classes = [place.value(node).definition for place, node in given if not isinstance(node, syntax.Subscript)]
-    return bool(classes) and all(each is not None and _has_few(each) for each in classes)
+def _is_of_few(script: Script, module: syntax.Node) -> bool:
+    """Whether a module is made by layers or classes of a few parameters; what is taken out of a checkpoint, it was before."""
+    given = [root for root in roots(script, module) if not is_none(root[1]) and not isinstance(root[1], syntax.Subscript)]
+    return bool(given) and all(_makes_few(*root) for root in given)
+
+
+def _makes_few(script: Script, node: syntax.Node) -> bool:
+    if isinstance(node, syntax.Call) and script.name(node.func) in _LAYERS_OF_FEW:
+        return True
+    definition = script.value(node).definition
+    return definition is not None and _has_few(definition)
 
 
 def _has_few(definition: Definition) -> bool:
@@ -175,6 +188,28 @@ def _has_few(definition: Definition) -> bool:
         script.role(call) is Role.MODULE or script.text(call.func).rpartition(".")[2] in _REGISTERS for call in calls
     )
     return 0 < len(plain) <= _FEW and not is_repeated and not holds_more
+
+
+def is_of_new_network(script: Script, zeroed: syntax.Call, optimizer: syntax.Node) -> bool:
+    """Whether gradients are zeroed once for each network that is made, with its optimizer and before any backward pass, as
+    for the copy that each turn of a meta-learner adapts: a copy has no gradients."""
+    found = made(script, optimizer)
+    params = found.script.argument(found.call, "params", 0) if found is not None else None
+    if found is None or params is None or found.script is not script or not _is_beside(script, found.call, zeroed):
+        return False
+    modules = [root for each in parameters_within(script, params) for root in roots(script, each)]
+    return bool(modules) and all(place is script and _is_beside(script, node, zeroed) for place, node in modules)
+
+
+def _is_beside(script: Script, made_at: syntax.Node, zeroed: syntax.Call) -> bool:
+    """Whether a line stands before another one, runs as often, and no backward pass stands between."""
+    around = (syntax.For, syntax.While, syntax.FunctionDef, syntax.Lambda, syntax.ListComp)
+    if not isinstance(made_at, syntax.Call) or made_at.row > zeroed.row or script.function(zeroed) is None:
+        return False
+    if script.source.enclosing(made_at, *around) is not script.source.enclosing(zeroed, *around):
+        return False
+    passes = script.method_calls("backward")
+    return not any(made_at.row < each.row < zeroed.row for each in passes)
 
 
 def has_momentum(found: Made) -> bool:
