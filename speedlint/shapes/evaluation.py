@@ -116,8 +116,10 @@ def _is_asked_of_new_tensor(script: Script, attribute: syntax.Attribute) -> bool
     if attribute.attr.value != "requires_grad_":
         return False
     made: syntax.BaseExpression = attribute.value
-    while isinstance(made, syntax.Call) and isinstance(made.func, syntax.Attribute) and made.func.attr.value in MOVES | CASTS:
-        made = made.func.value
+    while isinstance(made, syntax.Call) and isinstance(method := made.func, syntax.Attribute):
+        if method.attr.value not in MOVES | CASTS:
+            break
+        made = method.value
     return isinstance(made, syntax.Call) and script.name(made.func) in _OF_SIZES
 
 

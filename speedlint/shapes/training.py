@@ -98,8 +98,8 @@ class Placement(NamedTuple):
 def model_placements(script: Script) -> list[Placement]:
     """Where this script puts the modules it trains on their device, one placement for each module, in source order.
 
-    Losses, frozen helpers (a teacher, a feature extractor), and moves to the CPU or to a dtype alone are no placements. Those
-    of a function that only runs the module, as a test after the training does, come after the others.
+    Losses, frozen helpers (a teacher, a feature extractor), and moves to the CPU or to a dtype alone are no placements.
+    Those of a function that only runs the module, as a test after the training does, come after the others.
     """
     found: list[tuple[set[int], list[syntax.Call]]] = []
     for call in script.method_calls("to", "cuda"):

@@ -136,7 +136,9 @@ _FEW = 2
 """Parameters that are one kernel each to fill with zeros: nothing that a step could show."""
 _LAYERS_OF_FEW = frozenset(
     f"torch.nn.{name}"
-    for name in "Linear Bilinear Conv1d Conv2d Conv3d Embedding LayerNorm BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm".split()
+    for name in (
+        "Linear Bilinear Conv1d Conv2d Conv3d Embedding LayerNorm GroupNorm BatchNorm1d BatchNorm2d BatchNorm3d"
+    ).split()
 )
 """Layers of a weight and at most a bias."""
 _REGISTERS = frozenset({"register_parameter", "add_module", "register_module", "setattr", "__setattr__"})
@@ -160,7 +162,7 @@ def holds_few(script: Script, owner: syntax.Node) -> bool:
 
 
 def _is_of_few(script: Script, module: syntax.Node) -> bool:
-    """Whether a module is made by layers or classes of a few parameters; what is taken out of a checkpoint, it was before."""
+    """Whether a module is made by layers or classes of a few parameters; what a checkpoint holds, it was before."""
     given = [root for root in roots(script, module) if not is_none(root[1]) and not isinstance(root[1], syntax.Subscript)]
     return bool(given) and all(_makes_few(*root) for root in given)
 
