@@ -153,9 +153,7 @@ print(Trainer(torchvision.models.resnet50(), {settings}).train(DataLoader(pictur
         ("Settings(place=sys.argv[1])", "warning"),
     ],
 )
-def test_a_network_that_is_moved_to_what_each_caller_leaves_at_the_cpu(
-    project: Project, settings: str, level: str
-) -> None:
+def test_a_network_that_is_moved_to_what_each_caller_leaves_at_the_cpu(project: Project, settings: str, level: str) -> None:
     project.configure("select = ['SPD101', 'SPD301']\ntorch = '2.13'")
     project.write("start.py", STARTS.format(settings=settings))
     found = project.findings("--notes", project.write("fitting.py", TRAINER))

@@ -72,7 +72,7 @@ def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ("Dockerfile.gpu", "FROM --platform=linux/amd64 docker.io/pytorch/pytorch:2.1.0-cuda12.1-cudnn8-devel\n", (2, 1)),
         ("docker/Dockerfile", "FROM nvidia/cuda:11.3\nRUN pip install \\\n    torch==1.12.1+cu113 \\\n    numpy\n", (1, 12)),
         ("Dockerfile", "FROM pytorch/pytorch:1.4-cuda10.1\nRUN pip install -U 'torch==1.8.1' torch-scatter==2\n", (1, 8)),
-        ("Dockerfile", "FROM pytorch/pytorch:latest\n# RUN pip install torch==1.8\nRUN pip install torch-geometric==1\n", None),
+        ("Dockerfile", "FROM pytorch/pytorch:latest\n# pip install torch==1.8\nRUN pip install torch-geometric==1\n", None),
         ("Dockerfile", "FROM pytorch/pytorch:nightly-devel-cuda10.0-cudnn7\n", None),
         ("cart_pole_env.yml", "agent:\n  - torch\n  - torch_seed: 3\n", None),
         ("train.yml", "dependencies:\n  - pytorch=1.9.0\n", None),
