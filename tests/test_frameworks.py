@@ -289,3 +289,18 @@ def test_a_model_put_on_the_host_is_meant_to_be_trained_there(
     tmp_path: Path, before: str, after: str, is_found: bool
 ) -> None:
     assert bool(_found(tmp_path, ON_HOST.format(before=before, after=after), "SPD801")) is is_found
+
+
+@pytest.mark.parametrize("package", ["lightning", "pytorch_lightning"])
+def test_a_module_that_may_hold_what_float16_breaks_is_told_of_bfloat16(tmp_path: Path, package: str) -> None:
+    """What adds 1e-8 before it divides makes NaN of a row of zeros in float16."""
+    text = f"""
+import {package} as pl
+from elsewhere import Network
+
+trainer = pl.Trainer(max_epochs=3, accelerator="gpu")
+trainer.fit(Network())
+"""
+    (found,) = _found(tmp_path, text, "SPD811")
+    assert found.fix is None
+    assert ('"bf16-mixed"` on GPUs' in found.advice) is (package == "lightning")

@@ -27,7 +27,7 @@ trainer.fit(module, loader)
 
 ## Fix safety
 Numeric: rounding changes. It is written where the code of the module is seen whole and holds nothing that float16 breaks,
-such as `BCELoss`; else it is shown. `pytorch_lightning` gets `precision=16`, which its releases before and after 2.0
+such as `BCELoss`; else bfloat16, which has the range of float32, is shown. `pytorch_lightning` gets `precision=16`, which its releases before and after 2.0
 understand; with `amp = "bf16"` it is bfloat16.
 
 ## Sources
@@ -90,9 +90,7 @@ def _is_small(script: Script, fit: syntax.Call) -> bool:
 
 def _finding(call: syntax.Call, script: Script, fits: list[tuple[Script, syntax.Call]]) -> Finding:
     half = "bf16" if script.options.amp == "bf16" else "16"
-    value = f'"{half}-mixed"' if lightning.is_new(script, call) else ('"bf16"' if half == "bf16" else "16")
     message = "the `Trainer` is given no `precision`, so that it trains in float32"
-    advice = f"give it `precision={value}`"
     try:
         for place, fit in fits:
             module = place.argument(fit, "model", 0)
@@ -101,9 +99,22 @@ def _finding(call: syntax.Call, script: Script, fits: list[tuple[Script, syntax.
             refuse_module_hazards(place, module, half=half == "16")
             trainers.refuse_manual(place, module)
     except CannotEdit as reason:
+        is_new = lightning.is_new(script, call)  # older ones may run on a torch without autocast for bfloat16
+        advice = f"give it `precision={_spelled(call, script, 'bf16' if is_new else half)}`"
+        if is_new and half == "16":
+            advice += " on GPUs that have bfloat16 (Ampere and newer)"
         return Finding(call, message, advice=f"{advice}; not written because {reason}", level=Level.WARNING)
+    value = _spelled(call, script, half)
+    advice = f"give it `precision={value}`"
     fix = Fix((edits.add_argument(script.source, call, f"precision={value}"),), Risk.NUMERIC)
     return Finding(call, message, fix, advice, Level.WARNING)
+
+
+def _spelled(call: syntax.Call, script: Script, half: str) -> str:
+    """A precision as the trainer's release takes it."""
+    if lightning.is_new(script, call):
+        return f'"{half}-mixed"'
+    return '"bf16"' if half == "bf16" else "16"
 
 
 RULE = Rule(
