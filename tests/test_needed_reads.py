@@ -70,11 +70,34 @@ def hit(best, wanted=1):
 """
 
 
-def found(folder: Path, source: str) -> list[str]:
-    """The messages of SPD302 about a script."""
+PENALTY = """
+def improved(loader, model, optimizer, limit=None):
+    summed = counted = 0.0
+    for old, x in loader:
+        logits = model(x.to(device))
+        ratio = (logits - old.to(device)).exp()
+        loss = -ratio.mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        distance = (ratio - 1).mean().item()
+        summed += distance
+        counted += loss.item()
+        if {}:
+            break
+    return summed, counted
+
+model = nn.Sequential(*[nn.Linear(2048, 2048) for _ in range(8)]).to(device)
+rows = DataLoader(torch.load("rows.pt"), num_workers=2)
+print(improved(rows, model, torch.optim.SGD(model.parameters(), lr=0.1){}))
+"""
+
+
+def found(folder: Path, source: str, code: str = "SPD302") -> list[str]:
+    """The messages of a rule about a script."""
     path = folder / "train.py"
     path.write_text(START + source)
-    settings = Settings(folder, select=("SPD302",))
+    settings = Settings(folder, select=(code,))
     return [each.message for each in Engine(settings, Registry.load()).check(path).diagnostics]
 
 
@@ -128,3 +151,20 @@ def test_what_an_answer_or_an_option_asks_for_need_not_be_read(tmp_path: Path, h
 )
 def test_what_ends_the_loop_or_is_written_is_read(tmp_path: Path, helper: str, step: str) -> None:
     assert not found(tmp_path, NET + TRAIN.format(STEP) + VALIDATE.format(helper, step))
+
+
+@pytest.mark.parametrize(
+    ("ends", "limit", "reads"),
+    [
+        ("limit is not None and distance > limit", "", 2),
+        ("limit is not None and distance > limit", ", limit=None", 2),
+        ("limit is not None and distance > limit", ", limit=0.02", 1),
+        ("limit is not None and distance > limit", ", limit=float(input())", 1),
+        ("limit is None or distance > limit", "", 1),
+        ("distance > 0.02", "", 1),
+    ],
+)
+def test_a_limit_that_nothing_sets_ends_no_loop(tmp_path: Path, ends: str, limit: str, reads: int) -> None:
+    """A read that only such a limit needs is told, beside the one of the loss."""
+    told = found(tmp_path, PENALTY.format(ends, limit), "SPD301")
+    assert len([each for each in told if "item()" in each]) == reads

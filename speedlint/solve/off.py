@@ -70,7 +70,7 @@ def _is_left_out(script: Script, node: syntax.Node, *, is_within_loop: bool) -> 
     out where a loop around it trains by something else."""
     child: syntax.Node = node
     for up in script.source.ancestors(node):
-        if _is_unmet(script, up, child):
+        if is_unmet(script, up, child):
             if is_within_loop and _is_beside_training(script, child):
                 return True
             if not is_within_loop and _trains(script):
@@ -89,7 +89,7 @@ def _is_call_left_out(script: Script, call: syntax.Call, is_within_loop: bool) -
     return _is_left_out(script, call, is_within_loop=is_within_loop)
 
 
-def _is_unmet(script: Script, up: syntax.Node, child: syntax.Node) -> bool:
+def is_unmet(script: Script, up: syntax.Node, child: syntax.Node) -> bool:
     """Whether a part of ``up`` does not run in the runs that are made."""
     return any(_truths(script, test) == (not is_met,) for test, is_met in deciding_tests(up, child))
 
@@ -128,7 +128,7 @@ def _trains(script: Script) -> bool:
 def _is_reached(script: Script, node: syntax.Node) -> bool:
     child: syntax.Node = node
     for up in script.source.ancestors(node):
-        if _is_unmet(script, up, child):
+        if is_unmet(script, up, child):
             return False
         if isinstance(up, syntax.FunctionDef) and child is up.body:
             sites = script.call_sites(up)

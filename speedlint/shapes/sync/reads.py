@@ -194,7 +194,7 @@ def needs(script: Script, node: syntax.BaseExpression) -> Iterator[Need]:
     condition leaves out that fails by the defaults of the script's options does not count where the expression is computed
     in spite of it."""
     is_by_default = off.runs_by_default(script, node)
-    for where, child, parent in uses(script, node):
+    for where, child, parent in _Flow(by_default=is_by_default).follow(script, node, _DEPTH):
         found = _need(where, child, parent)
         if found is None or where.frequency(child) not in FREQUENT:
             continue
@@ -314,9 +314,10 @@ def _behind(script: Script, value: syntax.BaseExpression | None) -> Iterator[syn
 
 
 class _Flow:
-    """Where a value goes, forward."""
+    """Where a value goes, forward; with ``by_default`` not into what is asked only of options that are off by default."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_default: bool = False) -> None:
+        self._by_default = by_default
         self._seen: set[syntax.Node] = set()
         self._seen_parts: set[tuple[syntax.Node, tuple[int, ...]]] = set()
 
@@ -356,6 +357,8 @@ class _Flow:
                 return
             case syntax.Element():
                 yield from self._element(script, parent, depth)
+            case syntax.BooleanOperation() if self._by_default and off.is_unmet(script, parent, node):
+                return
             case syntax.BaseExpression() | syntax.DictElement() | syntax.ComparisonTarget() | syntax.StarredElement():
                 yield from self.follow(script, parent, depth)
 
