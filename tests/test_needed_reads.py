@@ -160,7 +160,6 @@ def test_what_ends_the_loop_or_is_written_is_read(tmp_path: Path, helper: str, s
         ("limit is not None and distance > limit", ", limit=None", 2),
         ("limit is not None and distance > limit", ", limit=0.02", 1),
         ("limit is not None and distance > limit", ", limit=float(input())", 1),
-        ("limit is None or distance > limit", "", 1),
         ("distance > 0.02", "", 1),
     ],
 )

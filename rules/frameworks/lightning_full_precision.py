@@ -27,8 +27,8 @@ trainer.fit(module, loader)
 
 ## Fix safety
 Numeric: rounding changes. It is written where the code of the module is seen whole and holds nothing that float16 breaks,
-such as `BCELoss`; else bfloat16, which has the range of float32, is shown. `pytorch_lightning` gets `precision=16`, which its releases before and after 2.0
-understand; with `amp = "bf16"` it is bfloat16.
+such as `BCELoss`; else bfloat16, which has the range of float32, is shown. `pytorch_lightning` gets `precision=16`, which
+its releases before and after 2.0 understand; with `amp = "bf16"` it is bfloat16.
 
 ## Sources
 Lightning's documentation, "N-Bit Precision": up to 3 times faster on tensor cores; Hugging Face performance documentation.
