@@ -13,7 +13,7 @@ from speedlint.solve.flow import listed_once, once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import all_written
-from speedlint.source import is_name, is_none
+from speedlint.source import is_name, is_none, is_target
 from speedlint.torch import library
 from speedlint.torch.words import FREQUENT, Place, Role
 
@@ -33,8 +33,11 @@ DRAWS = {
     "numpy.random.random": "rand",
     "numpy.random.uniform": "rand",
     "numpy.random.randint": "randint",
+    "numpy.random.permutation": "randperm",
 }
 """What draws the same distribution on the GPU as a function of NumPy's does, but for its scale."""
+_MOST_PARTS = 8
+"""Variables and slices between what is drawn and what is copied: a train loop has one or two."""
 _FROM_ARRAYS = frozenset(
     f"torch.{name}" for name in "tensor as_tensor from_numpy Tensor FloatTensor LongTensor DoubleTensor".split()
 )
@@ -232,11 +235,41 @@ def drawn(script: Script, call: syntax.Call) -> syntax.Call | None:
         return None
     types = (script.name(made.func), *script.roles.calls.tensor_types(made.func))
     data = made.args[0].value
-    if not any(name in _FROM_ARRAYS or name in library.CUDA_FACTORIES for name in types) or not isinstance(
-        data, syntax.Call
-    ):
+    if not any(name in _FROM_ARRAYS or name in library.CUDA_FACTORIES for name in types):
         return None
-    return data if script.name(data.func) in DRAWS and all(is_plain(script, arg.value) for arg in data.args) else None
+    return _drawn_for(script, data)
+
+
+def _drawn_for(script: Script, data: syntax.BaseExpression) -> syntax.Call | None:
+    """The call of NumPy's that draws an array, or the one of which it is a slice, where the host uses it for nothing else."""
+    todo: list[syntax.BaseExpression] = [data]
+    followed: set[syntax.Node] = set()
+    bindings: set[Binding] = set()
+    calls: list[syntax.Call] = []
+    while todo:
+        node = todo.pop()
+        followed.add(node)
+        match node:
+            case syntax.Call() if script.name(node.func) in DRAWS and all(is_plain(script, arg.value) for arg in node.args):
+                calls += [] if node in calls else [node]
+            case syntax.Subscript(value=whole, slice=[syntax.SubscriptElement(slice=syntax.Slice())]):
+                todo.append(whole)
+            case syntax.Name():
+                found = {binding for binding in script.names.reaching(node)} - bindings
+                if any(each.kind is not Kind.ASSIGN or each.path or each.value is None for each in found):
+                    return None
+                todo += [each.value for each in found if each.value is not None]
+                followed |= {each.node for each in found}
+                bindings |= found
+            case _:
+                return None
+        if len(followed) > _MOST_PARTS * 2:
+            return None
+    uses = {use for each in followed if isinstance(each, syntax.Name) for use in script.names.uses(each)}
+    others = {use for use in uses - followed if not is_target(script.source, use)}
+    if len(calls) != 1 or any(bindings & set(script.names.reaching(use)) for use in others):
+        return None
+    return calls[0]
 
 
 def is_made_on_gpu(script: Script, call: syntax.Call) -> bool:
