@@ -158,3 +158,42 @@ def test_a_network_that_is_moved_to_what_each_caller_leaves_at_the_cpu(project: 
     project.write("start.py", STARTS.format(settings=settings))
     found = project.findings("--notes", project.write("fitting.py", TRAINER))
     assert {(each["code"], each["level"]) for each in found} == {("SPD101", level), ("SPD301", level)}
+
+
+BY_OPTION = """
+import argparse
+
+import torch
+import torchvision
+from torch.utils.data import DataLoader
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--device", type=str, default="cpu", help="cpu, or cuda")
+args = parser.parse_args()
+model = torchvision.models.resnet50()
+model.to(args.device)
+optimizer = torch.optim.Adam(model.parameters())
+pictures = torchvision.datasets.ImageFolder("images", torchvision.transforms.ToTensor())
+for inputs, labels in DataLoader(pictures, 64, num_workers=8):
+    loss = torch.nn.functional.cross_entropy(model(inputs.to(args.device)), labels.to(args.device))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if args.device.startswith("cuda"):
+        torch.cuda.synchronize()
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "level"),
+    [
+        ("python train.py", "note"),
+        ("python train.py --device cuda", "warning"),
+        ("CUDA_VISIBLE_DEVICES=1 python train.py", "warning"),
+    ],
+)
+def test_a_device_that_is_the_cpu_unless_a_command_says_otherwise(project: Project, command: str, level: str) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.13'")
+    project.write("README.md", f"# Training\n\n    {command}\n")
+    (found,) = project.findings("--notes", project.write("train.py", BY_OPTION))
+    assert found["level"] == level

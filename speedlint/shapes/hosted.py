@@ -94,7 +94,13 @@ def runs_on_host(script: Script) -> bool:
 
 def _is_moved_to_host_alone(script: Script) -> bool:
     """Whether the networks that a program trains are moved to the CPU by what it makes them with, and nowhere else: to
-    ``torch.device(config.device)``, where each ``Config()`` that is seen leaves its default, the CPU."""
+    ``torch.device(config.device)``, where each ``Config()`` that is seen leaves its default, the CPU; not by an option."""
+    options = (
+        (place, option) for place in script.everywhere(b"add_argument") for option in place.method_calls("add_argument")
+    )
+    defaults = (place.values.default_of(option) for place, option in options)
+    if any(default is not None and default.value == _OFF_AT[_DEVICE] for default in defaults):
+        return False
     trained = {id(node) for _, node in trained_modules(script)}
     places = {
         place.roles.calls.place_of_move(move, Place.EITHER)
@@ -226,16 +232,18 @@ def _puts(script: Script, names: frozenset[str]) -> Iterator[syntax.Node]:
         if call.args and _names(script, call.args[0].value, names):
             yield call
     for call in script.method_calls("to"):
-        if (
-            call.args
-            and script.roles.calls.place_of_move(call, Place.HOST) is not Place.HOST
-            and _names(script, call.args[0].value, names)
-        ):
+        if call.args and _names(script, call.args[0].value, names):
             yield call
 
 
 def _is_compared(script: Script, text: syntax.SimpleString) -> bool:
-    return isinstance(script.source.parents[text], (syntax.Comparison, syntax.ComparisonTarget))
+    """Whether a text is what another one is compared with, or asked to begin with."""
+    up = script.source.parents[text]
+    asked = script.source.parents[up] if isinstance(up, syntax.Arg) else None
+    match asked:
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("startswith"))):
+            return True
+    return isinstance(up, (syntax.Comparison, syntax.ComparisonTarget))
 
 
 def _is_for_nothing(script: Script, text: syntax.SimpleString) -> bool:

@@ -241,7 +241,7 @@ def drawn(script: Script, call: syntax.Call) -> syntax.Call | None:
 
 
 def _drawn_for(script: Script, data: syntax.BaseExpression) -> syntax.Call | None:
-    """The call of NumPy's that draws an array, or the one of which it is a slice, where the host uses it for nothing else."""
+    """The call of NumPy's that draws an array, or of whose array it is a slice, where the host uses it for nothing else."""
     todo: list[syntax.BaseExpression] = [data]
     followed: set[syntax.Node] = set()
     bindings: set[Binding] = set()
@@ -255,7 +255,7 @@ def _drawn_for(script: Script, data: syntax.BaseExpression) -> syntax.Call | Non
             case syntax.Subscript(value=whole, slice=[syntax.SubscriptElement(slice=syntax.Slice())]):
                 todo.append(whole)
             case syntax.Name():
-                found = {binding for binding in script.names.reaching(node)} - bindings
+                found = set(script.names.reaching(node)) - bindings
                 if any(each.kind is not Kind.ASSIGN or each.path or each.value is None for each in found):
                     return None
                 todo += [each.value for each in found if each.value is not None]
