@@ -77,7 +77,9 @@ _INDEXED = (
     "as many are taken from each row: take them by index, with `torch.gather` and indices that are made once, or fill the "
     "rest with `float('-inf')` where a softmax follows"
 )
+_ONCE = "the mask is the same each time: take its indices once, `index = mask.nonzero().squeeze(1)`, and select with them"
 _AVOIDED = (
+    (shapes.is_of_kept_mask, _ONCE),
     (shapes.is_changed, _CHANGED),
     (shapes.is_only_reduced, _WEIGHT),
     (shapes.is_put_back, _CHOSEN),
@@ -93,7 +95,8 @@ def check(node: syntax.Call | syntax.Subscript, script: Script) -> Iterator[Find
     message = f"the size of `{reads.shown(script, node)}` depends on values: it waits for the GPU {often}"
     cure = next((cure for holds, cure in _AVOIDED if holds(script, node)), _NEEDED)
     is_avoidable = cure is not _NEEDED and reads.how_often(script, node) is Frequency.STEP
-    advice = f"{cure}; not rewritten, since values that the selection leaves out may be `nan`"
+    why = "other code may need the mask" if cure is _ONCE else "values that the selection leaves out may be `nan`"
+    advice = f"{cure}; not rewritten, since {why}"
     yield Finding(node, message, advice=advice, level=None if is_avoidable else Level.NOTE)
 
 

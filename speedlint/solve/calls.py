@@ -428,7 +428,7 @@ class Calls:
             return self._of_host_library(dotted)
         if dotted.startswith(library.MODULE_FACTORIES) or _is_transformers_model(dotted) or _is_graph_layer(dotted):
             return Value(Role.MODULE, made=Made(self.script, call))
-        if dotted.startswith(("torchvision.datasets.", "datasets.load_dataset")):
+        if dotted.startswith(("torchvision.datasets.", "datasets.load_dataset", library.GRAPH_DATASETS)):
             return Value(Role.DATASET, made=Made(self.script, call))
         if dotted.startswith("einops."):
             return self._first(call)

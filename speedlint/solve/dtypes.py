@@ -80,9 +80,23 @@ def _is_boolean(script: Script, node: syntax.BaseExpression, depth: int) -> bool
             return _is_boolean(script, left, depth) and _is_boolean(script, right, depth)
         case syntax.UnaryOperation(operator=syntax.BitInvert(), expression=inner) | syntax.Subscript(value=inner):
             return _is_boolean(script, inner, depth)
+        case syntax.Attribute(value=graph, attr=syntax.Name(value=name)) if name in library.GRAPH_MASKS:
+            return script.role(graph) in (Role.TENSOR, Role.BATCH)
         case syntax.Name() if depth:
-            return _is_bound_to(script, node, lambda value: _is_boolean(script, value, depth - 1))
+            handed = _handed(script, node)
+            return _is_bound_to(script, node, lambda value: _is_boolean(script, value, depth - 1)) or (
+                bool(handed) and all(each is not None and _is_boolean(place, each, depth - 1) for place, each in handed)
+            )
     return False
+
+
+def _handed(script: Script, name: syntax.Name) -> list[tuple[Script, syntax.BaseExpression | None]]:
+    """What each call of a function gives for its parameter, where a name is nothing else."""
+    bindings, function = script.names.reaching(name), script.function(name)
+    parameter = bindings[0].node if len(bindings) == 1 else None
+    if function is None or not isinstance(parameter, syntax.Param) or script.function(parameter) is not function:
+        return []
+    return [(place, script.values.given(function, parameter, place, call)) for place, call in script.call_sites(function)]
 
 
 def _applied(script: Script, node: syntax.BaseExpression) -> tuple[str, syntax.BaseExpression] | None:

@@ -63,6 +63,7 @@ _MODULE_HINTS = frozenset({"train", "eval"})
 _COLLATE_FN = 6
 """Where a ``DataLoader`` takes its ``collate_fn`` by position."""
 _HOST_BATCH = Value(Role.BATCH, Place.HOST, assumed=True)
+_GRAPH = Value(Role.BATCH, Place.HOST)
 _CASTS = frozenset({"float", "double", "long", "int", "contiguous", "requires_grad_"})
 _DEEPEST_DEVICE = 4
 _MOST_ORIGINS = 100
@@ -434,6 +435,8 @@ class Roles:
                 return value.element if is_known else Value(Role.BATCH, place, made=value.made)
             case Role.TENSOR | Role.BATCH | Role.ARRAY:
                 return value
+            case Role.DATASET if _is_of_graphs(value):
+                return _GRAPH
             case Role.SEQUENCE | Role.DATASET:
                 roles = {each.role for each in value.items if each is not None}
                 mixes = {Role.NUMBER, Role.TENSOR} <= roles
@@ -967,6 +970,8 @@ class Roles:
                 return base.element  # of what ``max(1)``, ``sort()`` and ``topk(k)`` return
             case Role.LOADER if name == "dataset":
                 return self._dataset_of(base)
+            case Role.DATASET if name in ("data", "_data") and _is_of_graphs(base):
+                return _GRAPH
         return UNKNOWN
 
     def _dataset_of(self, loader: Value) -> Value | None:
@@ -1146,10 +1151,12 @@ class Roles:
             is_held = base.made is not None and base.made.script.name(base.made.call.func) in _HOLDERS
             held = self._held(base.made, base.place) if is_held and base.made is not None else None
             return held if held is not None and not isinstance(index, syntax.Slice) else Value(Role.MODULE, base.place)
+        if base.role is Role.DATASET and _is_of_graphs(base):
+            is_one = isinstance(index, syntax.Index) and self._is_place(index.value)
+            return _GRAPH if is_one else base
         if base.role in (Role.INSTANCE, Role.DATASET) and base.definition is not None and isinstance(index, syntax.Index):
-            number = self.evaluate(index.value)
-            is_number = number is None or number.role in (Role.NUMBER, Role.UNKNOWN)
-            return self._item(base.definition, at(UNKNOWN, base.place)) if is_number else at(UNKNOWN, base.place)
+            otherwise = at(UNKNOWN, base.place)
+            return self._item(base.definition, otherwise) if self._is_place(index.value) else otherwise
         if base.role is Role.MAPPING:
             if isinstance(index, syntax.Index) and isinstance(index.value, syntax.SimpleString):
                 key = str(index.value.evaluated_value)
@@ -1157,6 +1164,11 @@ class Roles:
                     return entries[key] if self._keeps_entry(node.value, key) else UNKNOWN
             return base.element
         return at(UNKNOWN, base.place)
+
+    def _is_place(self, index: syntax.BaseExpression) -> bool:
+        """Whether an index is one number: a variable of which nothing is known mostly is."""
+        number = self.evaluate(index)
+        return number is None or number.role in (Role.NUMBER, Role.UNKNOWN)
 
     def _item(self, definition: Definition, otherwise: Value) -> Value | None:
         """What ``__getitem__`` of the project gives, tensors on the host as a loader does; ``otherwise`` of others."""
@@ -1450,6 +1462,12 @@ def _is_number(value: Value) -> bool:
     """Whether a value is a number of Python's, or a sequence of such."""
     of = value.element if value.role is Role.SEQUENCE and value.element is not None else value
     return of.role is Role.NUMBER
+
+
+def _is_of_graphs(dataset: Value) -> bool:
+    """Whether a dataset is one of PyTorch Geometric's, whose items are graphs."""
+    made = dataset.made
+    return made is not None and (made.script.name(made.call.func) or "").startswith(library.GRAPH_DATASETS)
 
 
 def _as_batch(value: Value | None) -> Value | None:

@@ -138,8 +138,14 @@ NUMBER_METHODS = frozenset(
     "storage_offset stride is_pinned is_shared equal allclose is_set_to".split()
 )
 NUMBER_ATTRIBUTES = frozenset(
-    "shape ndim requires_grad is_cuda is_leaf is_sparse itemsize nbytes grad_fn names layout is_cpu is_mps".split()
+    "shape ndim requires_grad is_cuda is_leaf is_sparse itemsize nbytes grad_fn names layout is_cpu is_mps "
+    "num_nodes num_edges num_graphs num_features num_node_features num_edge_features num_node_types num_edge_types".split()
 )
+"""What is no tensor of a tensor's own, or of a graph's of PyTorch Geometric."""
+GRAPH_DATASETS = "torch_geometric.datasets."
+"""Datasets whose items are graphs: nodes, edges, labels and the masks of which are trained on, in tensors on the host."""
+GRAPH_MASKS = frozenset({"train_mask", "val_mask", "test_mask"})
+"""The truth values by which PyTorch Geometric splits the nodes of one graph."""
 MODULE_FACTORIES = (
     "torchvision.models.",
     "timm.create_model",

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.solve.dtypes import is_mask
-from speedlint.solve.names import Kind, last_name
+from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.source import is_target
-from speedlint.torch.words import Role
+from speedlint.torch.words import FREQUENT, Role
 
 _SELECTIONS = frozenset({"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount"})
 _REDUCTIONS = frozenset({"mean", "sum", "any", "all", "max", "min", "norm"})
@@ -51,8 +51,48 @@ def _masked(script: Script, node: syntax.Subscript) -> syntax.BaseExpression | N
 
 
 def keeps_shape(script: Script, node: syntax.Call | syntax.Subscript) -> bool:
-    """Whether a weight, or ``torch.where``, does what is done with a selection: nothing of another size is needed."""
-    return any(holds(script, node) for holds in (is_changed, is_only_reduced, is_put_back))
+    """Whether a weight, or ``torch.where``, does what is done with a selection, so that nothing of another size is needed;
+    or indices that are taken once do."""
+    return any(holds(script, node) for holds in (is_of_kept_mask, is_changed, is_only_reduced, is_put_back))
+
+
+def is_of_kept_mask(script: Script, node: syntax.Node) -> bool:
+    """Whether a mask selects that is made before the steps and never changed, such as the nodes of a graph that are trained
+    on: its indices, taken once, select the same."""
+    if not isinstance(node, syntax.Subscript) or is_target(script.source, node):
+        return False
+    indices = [each.slice.value for each in node.slice if isinstance(each.slice, syntax.Index)]
+    masks = [each for each in indices if is_mask(script, each)]
+    return len(masks) == len(node.slice) == 1 and _is_kept(script, masks[0], _DEPTH)
+
+
+def _is_kept(script: Script, mask: syntax.BaseExpression, depth: int) -> bool:
+    """Whether a mask is the same in every step: a variable, or a graph's own, that is bound outside them."""
+    held = mask.value if isinstance(mask, syntax.Attribute) else mask
+    bindings = script.names.reaching(held) if isinstance(held, syntax.Name) else []
+    if not isinstance(held, syntax.Name) or not bindings or not depth:
+        return False
+    changed = [*script.values.changes(held), *_attributes_set(script, held)]
+    return all(script.frequency(each) not in FREQUENT for each in changed) and all(
+        _is_bound_before(script, each, mask, held, depth) for each in bindings
+    )
+
+
+def _attributes_set(script: Script, held: syntax.Name) -> Iterator[syntax.Node]:
+    """Where attributes of a variable's object are set: ``data.train_mask = drawn``."""
+    attributes = (script.source.parents[use] for use in script.names.uses(held))
+    return (each for each in attributes if isinstance(each, syntax.Attribute) and is_target(script.source, each))
+
+
+def _is_bound_before(script: Script, binding: Binding, mask: syntax.BaseExpression, held: syntax.Name, depth: int) -> bool:
+    if not isinstance(binding.node, syntax.Param):
+        return binding.kind is Kind.ASSIGN and script.frequency(binding.node) not in FREQUENT
+    function = script.function(held)
+    sites = script.call_sites(function) if function is not None and mask is held else []
+    given = [
+        (place, script.values.given(function, binding.node, place, call)) for place, call in sites if function is not None
+    ]
+    return bool(given) and all(each is not None and _is_kept(place, each, depth - 1) for place, each in given)
 
 
 def is_changed(script: Script, node: syntax.Node) -> bool:
