@@ -77,6 +77,7 @@ _PYTHON = re.compile(
 )
 _PYTHON_PINNED = re.compile(r"^[ \t]*(?:-[ \t]*)?[\"']?python[ \t]*={1,2}[ \t]*(3\.\d+)", re.MULTILINE)
 """A Python that a file of conda's asks for: ``- python=3.7``, ``python=3.6.0=0``."""
+_INSTALLS = re.compile(r"^\s*RUN\b.*\b(?:pip3?|conda|mamba|uv)\b.*\binstall\b")
 _IMAGE = re.compile(r"\s*FROM\s+(?:--\S+\s+)?(?:\S+/)?pytorch/pytorch:v?(\d+\.\d+)", re.IGNORECASE)
 """An image of PyTorch's own, by release: ``FROM pytorch/pytorch:1.7.1-cuda11.0-cudnn8-runtime``."""
 _LAST_FOR_PYTHON: dict[str, Release] = {"3.5": (1, 5), "3.6": (1, 10), "3.7": (1, 13), "3.8": (2, 4), "3.9": (2, 8)}
@@ -119,13 +120,13 @@ def old_torch(start: Path, root: Path, disk: Disk) -> tuple[Path, Release] | Non
 
 
 def told_torch(start: Path, root: Path, disk: Disk) -> Release | None:
-    """The newest torch release that the README nearest to ``start``, or a list of packages beside it, leaves to who does as
-    it says; None where neither says one.
+    """The newest torch release that the README nearest to ``start``, what it says of installing in files of their own, or a
+    list of packages beside it, leaves to who does as it says; None where none of them says one.
 
     It is the one that a README asks for exactly, else the last one for the Python or the CUDA toolkit that is asked for.
     """
     for folder in _project_folders(start, root, disk):
-        for file in _matching(folder, ("README*", "readme*", "Readme*"), disk):
+        for file in (file for patterns in _TELL for file in _matching(folder, patterns, disk)):
             try:
                 text = disk.read(file).decode("utf-8", "replace")
             except OSError:
@@ -230,7 +231,10 @@ def _above(specifier: tuple[str, str, str, str]) -> Release:
 
 def _specifiers(requirement: str) -> str:
     """What a line says of the package that it begins with: ``pytorch==1.0.1 cudatoolkit=9.0 -c pytorch`` names another."""
-    return re.split(r"\s+(?:#|-)|[;@]|[\s,]+(?!v\d)(?=[A-Za-z])", requirement)[0]
+    name = re.match(r"[\w.-]*\w", requirement)
+    own = rf"{re.escape(name[0])}\b" if name is not None else r"\b\B"
+    other = rf"[\s,]+(?!{own}|and\b|versions?\b)(?=[A-Za-z][\w.-]*\s*[=<>~!]=?)"
+    return re.split(rf"\s+(?:#|-)|[;@]|{other}", requirement, flags=re.IGNORECASE)[0]
 
 
 def _from_text(text: str, _: str) -> Iterator[str]:
@@ -266,13 +270,16 @@ def _from_setup_py(text: str, _: str) -> Iterator[str]:
 
 
 def _from_image(text: str, package: str) -> Iterator[str]:
-    """What the commands of a Dockerfile install, the last one first, then the image of PyTorch's that it begins with."""
-    name, lines = _NAMES.get(package, _spelled(package)), [line.partition("#")[0] for line in text.splitlines()]
-    installed = re.compile(rf"(?<![\w-])[\"']?{name}[\"']?={{1,2}}(\d[\w.]*)", re.IGNORECASE)
-    for line in reversed(lines):
-        yield from (f"{package}=={release}" for release in installed.findall(line))
-    if package == "torch":
-        yield from (f"torch=={begun[1]}" for line in reversed(lines) if (begun := _IMAGE.match(line)))
+    """What the commands of a Dockerfile install, or the image of PyTorch's that it begins with where they install no other;
+    nothing where they ask for several releases, or for whichever is newest."""
+    name, lines = _NAMES.get(package, _spelled(package)), re.sub(r"\\\n", " ", text).splitlines()
+    word = re.compile(rf"(?<![\w./-])[\"']?{name}[\"']?(?![\w.-])\s*((?:[=~<>!]=?=?\s*[\w.*+]+,?)*)", re.IGNORECASE)
+    commands = [line for line in lines if _INSTALLS.search(line) and "uninstall" not in line]
+    asked = {found.strip(" ,") for line in commands for found in word.findall(re.sub(r"\S+://\S+", "", line))}
+    begun = {each[1] for line in lines if (each := _IMAGE.match(line))} if package == "torch" else set()
+    given = asked or {f"=={each}" for each in begun}
+    if len(given) == 1 and "" not in given:
+        yield package + re.sub(r"^=(?!=)", "==", given.pop())
 
 
 def _from_conda(text: str, package: str) -> Iterator[str]:
@@ -291,8 +298,14 @@ _READERS: dict[tuple[str, ...], _Reader] = {
     ("requirements/*.txt",): _from_text,
     ("environment*.y*ml", "*environment*.y*ml", "*env.y*ml", "conda*.y*ml", "requirements*.y*ml"): _from_conda,
     ("cog.yaml",): _from_conda,
-    ("Dockerfile*", "*.Dockerfile", "*.dockerfile"): _from_image,
-    ("docker/Dockerfile*", "docker/*.Dockerfile", "docker/*.dockerfile"): _from_image,
+    ("Dockerfile",): _from_image,
+    ("docker/Dockerfile",): _from_image,
 }
 """Of the files of one folder, what pip or conda reads counts before what builds an image."""
+_TELL = (
+    ("README*", "readme*", "Readme*"),
+    ("INSTALL*", "install*.md", "install*.sh", "*setup*.sh"),
+    *((f"{folder}/INSTALL*", f"{folder}/install*.md") for folder in ("docs", "doc", "readme")),
+)
+"""The files that tell how a project is installed."""
 _NAMES_OF_FILES = tuple(pattern for patterns in _READERS for pattern in patterns)

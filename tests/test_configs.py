@@ -211,6 +211,38 @@ MAIN = '@hydra.main(version_base=None, config_path="conf", config_name="config")
             "",
             "",
         ),
+        (
+            {"config": "defaults:\n  - _self_\n  - optional local: default\n  - experiment: null\ndata:\n  workers: 0\n"},
+            "",
+            "config.yaml, line 6",
+        ),
+        (
+            {
+                "config": "defaults:\n  - _self_\n  - optional machine: own\ndata:\n  workers: 0\n",
+                "machine/own": "# @package _global_\ndata:\n  workers: 4\n",
+            },
+            "",
+            "",
+        ),
+        (
+            {
+                "config": "defaults:\n  - _self_\n  - task@_global_: walk\ndata:\n  workers: 0\n",
+                "task/walk": "defaults:\n  - medium\n  - _self_\nsteps: 400\n",
+                "task/medium": "rate: 0.1\n",
+            },
+            "",
+            "config.yaml, line 5",
+        ),
+        (
+            {
+                "config": "defaults:\n  - _self_\n  - task@_global_: walk\ndata:\n  workers: 0\n",
+                "task/walk": "defaults:\n  - medium\n  - _self_\nsteps: 400\n",
+                "task/medium": "data: &all\n  workers: 4\n  again: *all\n",
+            },
+            "",
+            "",
+        ),
+        ({"config": "defaults:\n  - task@_global_: walk\ndata:\n  workers: 0\n"}, "", ""),
         ({"config": "data:\n  workers: 0\n"}, "    python train.py 'data.workers=8'\n", ""),
         ({"config": "data:\n  workers: 0\n"}, "    python train.py --config-name big\n", ""),
         ({"config": "data:\n  workers: 0\n"}, "    python train.py +experiment=big\n", ""),

@@ -304,3 +304,52 @@ trainer.fit(Network())
     (found,) = _found(tmp_path, text, "SPD811")
     assert found.fix is None
     assert ('"bf16-mixed"` on GPUs' in found.advice) is (package == "lightning")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_found"),
+    [
+        ("pass", "pl.Trainer(accelerator='gpu').fit(Module(), loader)", False),
+        ("pass", "pass", True),
+        ("pl.Trainer(accelerator='gpu').fit(Module(), loader)", "train(loader)", True),
+    ],
+)
+def test_anomaly_detection_that_a_trainer_sets_anew(tmp_path: Path, before: str, after: str, is_found: bool) -> None:
+    """A fit of Lightning's runs within ``set_detect_anomaly`` of what its trainer is told, False by default."""
+    trained = """
+def train(loader):
+    model = torch.nn.Linear(4, 4).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+        optimizer.step()
+
+
+"""
+    text = f"""
+import pytorch_lightning as pl
+import torch
+from torch.utils.data import DataLoader
+
+torch.autograd.set_detect_anomaly(True)
+
+
+class Module(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+
+    def training_step(self, batch, index):
+        return torch.nn.functional.mse_loss(self.layer(batch[0]), batch[1])
+
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters())
+
+
+{trained if is_found else ""}
+loader = DataLoader(torch.load("rows.pt"))
+{before}
+{after if after != "pass" else ("train(loader)" if is_found else "pass")}
+"""
+    assert bool(_found(tmp_path, text, "SPD406")) is is_found

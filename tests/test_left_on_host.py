@@ -197,3 +197,51 @@ def test_a_device_that_is_the_cpu_unless_a_command_says_otherwise(project: Proje
     project.write("README.md", f"# Training\n\n    {command}\n")
     (found,) = project.findings("--notes", project.write("train.py", BY_OPTION))
     assert found["level"] == level
+
+
+BY_ITSELF = """
+import argparse
+
+import torch
+import torchvision
+from torch.utils.data import DataLoader
+{imports}
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--device", type=str, default="cpu", help="where the average of the weights is kept")
+args = parser.parse_args()
+pictures = torchvision.datasets.ImageFolder("images", torchvision.transforms.ToTensor())
+loader = DataLoader(pictures, 64, num_workers=8)
+model = torchvision.models.resnet50(){moved}
+optimizer = torch.optim.Adam(model.parameters())
+{prepared}
+mean = torch.optim.swa_utils.AveragedModel(model).to(args.device)
+for inputs, labels in loader:
+    loss = torch.nn.functional.cross_entropy(model(inputs), labels)
+    optimizer.zero_grad()
+    {backward}
+    optimizer.step()
+    print(loss.item())
+torch.save(model.to("cpu"), "model.pt")
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "moved", "prepared", "backward"),
+    [
+        (
+            "from accelerate import Accelerator",
+            "",
+            "accelerator = Accelerator()\nmodel, optimizer, loader = accelerator.prepare(model, optimizer, loader)",
+            "accelerator.backward(loss)",
+        ),
+        ("torch.set_default_device('cuda')", "", "", "loss.backward()"),
+    ],
+)
+def test_what_is_put_on_the_gpu_by_itself(project: Project, imports: str, moved: str, prepared: str, backward: str) -> None:
+    """A network that is saved from the CPU, and an average that an option keeps there, say nothing of where it trains."""
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    project.write("README.md", "# Training\n\n    python train.py\n")
+    text = BY_ITSELF.format(imports=imports, moved=moved, prepared=prepared, backward=backward)
+    (found,) = project.findings("--notes", project.write("train.py", text))
+    assert found["level"] == "warning", found["because"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from speedlint.config import Settings
+from speedlint.diagnostic import Diagnostic
 from speedlint.engine import Engine
 from speedlint.registry import Registry
 
@@ -93,12 +94,15 @@ print(improved(rows, model, torch.optim.SGD(model.parameters(), lr=0.1){}))
 """
 
 
-def found(folder: Path, source: str, code: str = "SPD302") -> list[str]:
-    """The messages of a rule about a script."""
+def diagnostics(folder: Path, source: str, code: str) -> tuple[Diagnostic, ...]:
     path = folder / "train.py"
     path.write_text(START + source)
-    settings = Settings(folder, select=(code,))
-    return [each.message for each in Engine(settings, Registry.load()).check(path).diagnostics]
+    return Engine(Settings(folder, select=(code,)), Registry.load()).check(path).diagnostics
+
+
+def found(folder: Path, source: str, code: str = "SPD302") -> list[str]:
+    """The messages of a rule about a script."""
+    return [each.message for each in diagnostics(folder, source, code)]
 
 
 @pytest.mark.parametrize(
@@ -167,3 +171,39 @@ def test_a_limit_that_nothing_sets_ends_no_loop(tmp_path: Path, ends: str, limit
     """A read that only such a limit needs is told, beside the one of the loss."""
     told = found(tmp_path, PENALTY.format(ends, limit), "SPD301")
     assert len([each for each in told if "item()" in each]) == reads
+
+
+SUMMED = """
+def ended(loader, model, optimizer, limit=None):
+    total = 0.0
+    for step, (old, x) in enumerate(loader):
+        loss = (model(x.to(device)) - old.to(device)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+        if {}:
+            break
+    return total
+
+parser.add_argument("--limit", type=float)
+model = nn.Sequential(*[nn.Linear(2048, 2048) for _ in range(8)]).to(device)
+rows = DataLoader(torch.load("rows.pt"), num_workers=2)
+print(ended(rows, model, torch.optim.SGD(model.parameters(), lr=0.1), parser.parse_args().limit))
+"""
+
+
+@pytest.mark.parametrize(
+    ("ends", "is_written"),
+    [
+        ("step == 100", True),
+        ("step % 5 == 4 and limit is not None and total / 5 > limit", False),
+        ("limit is not None and total > limit", False),
+    ],
+)
+def test_a_sum_that_an_option_may_end_the_loop_by_is_told_and_not_written(
+    tmp_path: Path, ends: str, is_written: bool
+) -> None:
+    (told,) = diagnostics(tmp_path, SUMMED.format(ends), "SPD301")
+    assert (told.fix is not None) is is_written
+    assert ("an option that is off by default may need it" in told.advice) is not is_written

@@ -43,6 +43,8 @@ def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ("requirements.txt", "pytorch==1.0.1 cudatoolkit=9.0 -c pytorch\n", (1, 0)),
         ("requirements.txt", "pytorch=1.7, cudatoolkit=11.0\n", (1, 7)),
         ("requirements.txt", "torch == v2.1, < 3 -f wheels-9.0.html\n", (2, 1)),
+        ("requirements.txt", "torch>=2.0,torch<2.5\n", (2, 0)),
+        ("requirements.txt", "torch version >= 1.10\n", (1, 10)),
         ("requirements-train.txt", "torch>=2.4\n", (2, 4)),
         ("requirments.txt", "python=3.7\npytorch=1.3.0\n", (1, 3)),
         ("requirement.txt", "torch=1.8.1=pypi_0\n", (1, 8)),
@@ -69,7 +71,15 @@ def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ("requirements_gpu.yml", "dependencies:\n  - pip:\n      - torch==1.12.1+cu116\n", (1, 12)),
         ("cog.yaml", 'build:\n  python_packages:\n    - "torch==1.10.0"\npredict: "predict.py:Predictor"\n', (1, 10)),
         ("Dockerfile", "FROM pytorch/pytorch:1.7.1-cuda11.0-cudnn8-runtime\nRUN pip install h5py\n", (1, 7)),
-        ("Dockerfile.gpu", "FROM --platform=linux/amd64 docker.io/pytorch/pytorch:2.1.0-cuda12.1-cudnn8-devel\n", (2, 1)),
+        ("Dockerfile", "FROM --platform=linux/amd64 docker.io/pytorch/pytorch:2.1.0-cuda12.1-cudnn8-devel\n", (2, 1)),
+        ("Dockerfile", "FROM pytorch/pytorch:1.13.1-cuda11\nRUN pip install -U 'torch>=2.4' torchvision\n", (2, 4)),
+        ("Dockerfile", "FROM pytorch/pytorch:1.13.1-cuda11\nRUN pip install --upgrade torch\n", None),
+        ("Dockerfile", "FROM pytorch/pytorch:1.13.1\nRUN pip install git+https://x/y.git#egg=y torch==2.4.0\n", (2, 4)),
+        ("Dockerfile", "FROM x\nRUN if a; then pip install torch==1.4.0; else pip install torch==2.4.0; fi\n", None),
+        ("Dockerfile", "FROM x\nRUN pip install torch==2.4.0\nRUN pip uninstall -y torch==1.12.0\n", (2, 4)),
+        ("Dockerfile", "FROM x\nENV PYTORCH=1.7\nRUN pip install torch~=2.4\n", (2, 4)),
+        ("Dockerfile", "FROM x\nRUN pip install light/torch==1.2 my.torch==1.13\n", None),
+        ("Dockerfile.serve", "FROM pytorch/pytorch:1.7.1-cuda11.0-cudnn8-runtime\n", None),
         ("docker/Dockerfile", "FROM nvidia/cuda:11.3\nRUN pip install \\\n    torch==1.12.1+cu113 \\\n    numpy\n", (1, 12)),
         ("Dockerfile", "FROM pytorch/pytorch:1.4-cuda10.1\nRUN pip install -U 'torch==1.8.1' torch-scatter==2\n", (1, 8)),
         ("Dockerfile", "FROM pytorch/pytorch:latest\n# pip install torch==1.8\nRUN pip install torch-geometric==1\n", None),
@@ -162,6 +172,28 @@ def test_binary_requirements_are_passed_over(tmp_path: Path) -> None:
 def test_settings_come_first(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("torch>=2.1")
     assert target.find(Settings(tmp_path, torch=(2, 4), torch_from="--torch")) == ((2, 4), "--torch")
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "release"),
+    [
+        (
+            "setup.sh",
+            "pip3 install torch==1.6.0+cu101 torchvision==0.7.0+cu101 -f https://download/torch_stable.html\n",
+            (1, 6),
+        ),
+        ("env_setup.sh", "conda install -y pytorch==1.9.0 torchvision cudatoolkit=10.2 -c pytorch\n", (1, 9)),
+        ("readme/INSTALL.md", "1. Install it:\n\n    conda install pytorch=0.4.1 torchvision -c pytorch\n", (0, 4)),
+        ("docs/INSTALL.md", "pip install torch>=1.6\n", None),
+        ("train.sh", "pip install torch==1.6\n", None),
+    ],
+)
+def test_what_tells_how_it_is_installed(tmp_path: Path, file: str, text: str, release: tuple[int, int] | None) -> None:
+    (tmp_path / "README.md").write_text("# Training\nInstall PyTorch, see the other file.\n")
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    assert target.told(Settings(tmp_path)) == release
 
 
 def test_the_environment_by_its_plain_name_comes_first(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, R
 from speedlint.shapes import evaluation
 from speedlint.shapes.backend import debugging, intent
 from speedlint.shapes.backend.intent import Intent
+from speedlint.shapes.frameworks import lightning
 from speedlint.shapes.sync import reads, streams
 
 _SET = "torch.autograd.set_detect_anomaly"
@@ -65,6 +66,8 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     around = debugging.context(script, call)
     asked = intent.of(script, call)
     if asked is Intent.NEVER or (around is not None and not debugging.slows_training(script, around)):
+        return
+    if lightning.runs_all_training(script):
         return
     message = f"`{reads.shown(script, call)}` slows each backward pass: stack traces, and a search for NaN that waits"
     if value is not None and mode is not value.node:

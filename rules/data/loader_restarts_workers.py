@@ -97,6 +97,8 @@ def _finding(found: Loader, workers: Setting) -> Finding:
     reason = found.changes_between_reads()
     if reason is None and found.is_read_within_itself:
         reason = "it may be read anew while a loop over it still runs, which ends that loop where workers persist"
+    elif found.adds_up_in_workers:
+        level, reason = Level.NOTE, f"{reason}, which would add up from pass to pass"
     if reason is None:
         try:
             fix = Fix((_edit(found, workers),), Risk.NUMERIC, _SINCE)

@@ -119,6 +119,8 @@ def _finding(
     if (in_vain := awaited_anyway(script, whole)) is not None:
         return Finding(whole, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
     try:
+        if (clause := reads.why_needed(script, whole)) is not None:
+            raise CannotEdit(clause)
         fix = Fix(copy_once(script, call, tensor), Risk.EXACT)
         check_gain(script, call, tensor)
     except CannotEdit as reason:

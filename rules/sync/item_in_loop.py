@@ -128,6 +128,8 @@ def _finding(call: syntax.Call, script: Script, tensor: syntax.BaseExpression, m
     if (in_vain := awaited_anyway(script, call)) is not None:
         return Finding(call, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
     try:
+        if (clause := reads.why_needed(script, call)) is not None:
+            raise CannotEdit(clause)
         edits = keep_on_device(script, call, tensor)
         check_gain(script, call, tensor)
     except CannotEdit as reason:
@@ -142,6 +144,8 @@ def _shown(call: syntax.Call, script: Script, tensor: syntax.BaseExpression, mes
     if display is not None:
         advice = f"show it every {displays.PERIOD} steps"
         try:
+            if (clause := reads.why_needed(script, call)) is not None:
+                raise CannotEdit(clause)
             check_gain_of_display(script, display, tensor)
             return Finding(call, message, Fix(throttled(script, display, _read_by), Risk.BEHAVIOR), advice)
         except CannotEdit as other:

@@ -168,10 +168,15 @@ def _check_only_tells(script: Script, display: syntax.Call | syntax.Assign) -> N
             raise CannotEdit(f"`{script.text(call)}` may do more than tell")
 
 
+_ENDS = frozenset({"next", "exit", "quit", "sys.exit", "os._exit", "os.abort"})
+"""What takes an item, or ends the program."""
+
+
 def _does_more(script: Script, call: syntax.Call, seen: set[syntax.Node]) -> bool:
-    """Whether a call runs a network, draws random numbers, steps what trains, or changes anything; also by what it calls."""
+    """Whether a call runs a network, draws random numbers, steps what trains, changes anything, or may end the run; also by
+    what it calls."""
     callee, name = script.callee(call), script.name(call.func)
-    if script.role(call.func) is Role.MODULE or name == "next" or (name or "").startswith(library.DRAWS):
+    if script.role(call.func) is Role.MODULE or name in _ENDS or (name or "").startswith(library.DRAWS):
         return True
     if callee is not None:
         if callee.node in seen:
@@ -179,6 +184,8 @@ def _does_more(script: Script, call: syntax.Call, seen: set[syntax.Node]) -> boo
         seen.add(callee.node)
         calls = callee.script.source.inside(callee.node, syntax.Call)
         is_changing = any(True for _ in changing.written(callee.script, callee.node))
+        if any(True for _ in callee.script.source.inside(callee.node, syntax.Raise)):
+            return True
         return is_changing or any(_does_more(callee.script, each, seen) for each in calls)
     if name is None and isinstance(call.func, syntax.Attribute):
         if call.func.attr.value in _DOES:

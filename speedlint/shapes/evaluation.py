@@ -31,6 +31,8 @@ _GRADIENT_WORDS = frozenset(
         "requires_grad",
         "requires_grad_",
         "retain_grad",
+        "register_hook",
+        "needs_input_grad",
         "register_full_backward_hook",
         "register_backward_hook",
         "enable_grad",
@@ -38,7 +40,6 @@ _GRADIENT_WORDS = frozenset(
         "autograd",
     }
 )
-_OF_SIZES = frozenset(f"torch.{name}" for name in "zeros ones empty full rand randn".split())
 _GRADIENT_CALLS = ("torch.autograd.grad", "torch.enable_grad", "torch.func.grad", "torch.autograd.functional.jacobian")
 _EVALUATES = re.compile(
     r"(?:^|_)(?:(?:eval|valid|predict|infer|accuracy|score|metric)|(?:val|test)(?=_|[A-Z]|$))"
@@ -96,31 +97,17 @@ def is_in_forward(script: Script, node: syntax.Node) -> bool:
 # Gradients needed
 
 
-def needs_grad(script: Script, node: syntax.Node, depth: int = 0) -> bool:
+@once(False)
+def needs_grad(script: Script, node: syntax.Node) -> bool:
     """Whether code, or the project's functions and modules it calls, works with gradients: attacks, penalties, forces."""
-    for attribute in script.source.inside(node, syntax.Attribute):
-        if attribute.attr.value in _GRADIENT_WORDS and not _is_asked_of_new_tensor(script, attribute):
-            return True
+    if any(attribute.attr.value in _GRADIENT_WORDS for attribute in script.source.inside(node, syntax.Attribute)):
+        return True
     for call in script.source.inside(node, syntax.Call):
         if script.name(call.func) in _GRADIENT_CALLS or _may_train_another(script, call):
             return True
-        callees = script.roles.calls.may_run(call) if depth < 3 else []
-        if any(each.node is not node and needs_grad(each.script, each.node, depth + 1) for each in callees):
+        if any(each.node is not node and needs_grad(each.script, each.node) for each in script.roles.calls.may_run(call)):
             return True
     return False
-
-
-def _is_asked_of_new_tensor(script: Script, attribute: syntax.Attribute) -> bool:
-    """Whether gradients are asked for where a tensor is made of a size alone, as for the first hidden state of a recurrent
-    layer: ``torch.zeros(2, n, 64).requires_grad_()``. What takes them says so in words of its own."""
-    if attribute.attr.value != "requires_grad_":
-        return False
-    made: syntax.BaseExpression = attribute.value
-    while isinstance(made, syntax.Call) and isinstance(method := made.func, syntax.Attribute):
-        if method.attr.value not in MOVES | CASTS:
-            break
-        made = method.value
-    return isinstance(made, syntax.Call) and script.name(made.func) in _OF_SIZES
 
 
 def _may_train_another(script: Script, call: syntax.Call) -> bool:

@@ -16,6 +16,7 @@ from speedlint.solve.guards import deciding_tests
 from speedlint.solve.names import Kind, last_name
 from speedlint.solve.unpacking import key_of
 from speedlint.solve.values import option_of
+from speedlint.torch import library
 from speedlint.torch.words import Place, Role
 
 if TYPE_CHECKING:
@@ -102,16 +103,49 @@ def _is_moved_to_host_alone(script: Script) -> bool:
     if any(default is not None and default.value == _OFF_AT[_DEVICE] for default in defaults):
         return False
     trained = {id(node) for _, node in trained_modules(script)}
-    places = {
-        place.roles.calls.place_of_move(move, Place.EITHER)
+    moves = [
+        (place, move)
         for place in (script.everywhere(b".to(", b".cuda(") if trained else ())
         for move in place.method_calls("to", "cuda")
         if isinstance(move.func, syntax.Attribute)
         and place.name(move.func) is None
         and place.role(move.func.value) is Role.MODULE
         and trained & {id(node) for _, node in roots(place, move.func.value)}
-    }
-    return places == {Place.HOST}
+    ]
+    chosen = [(place, move) for place, move in moves if not _is_written_out(place, move)]
+    is_host = bool(chosen) and all(each.roles.calls.place_of_move(move, Place.EITHER) is Place.HOST for each, move in moves)
+    return is_host and not any(True for _ in _puts_by_itself(script))
+
+
+def _is_written_out(script: Script, move: syntax.Call) -> bool:
+    """Whether a module is moved to the CPU as such, ``model.to("cpu")``, as to be saved: it says nothing of before."""
+    device = script.argument(move, "device", 0)
+    match device:
+        case syntax.Call(args=[syntax.Arg(value=syntax.SimpleString()), *_]):
+            return True
+    return isinstance(device, syntax.SimpleString)
+
+
+def _puts_by_itself(script: Script) -> Iterator[syntax.Call]:
+    """The calls that make what puts networks and batches on the GPU that there is, and those by which a program sets the
+    device of an object or the one by default, by names that are not followed."""
+    for place in script.everywhere():
+        yield from place.roles.calls.made_of(library.ON_GPU_BY_DEFAULT)
+    for place in script.everywhere(b"set_default_device", b"set_default_tensor_type", b"__dict__"):
+        yield from place.calls("torch.set_default_device", "torch.set_default_tensor_type")
+        yield from (
+            call
+            for call in place.method_calls("update")
+            if isinstance(call.func, syntax.Attribute) and last_name(call.func.value) == "__dict__"
+        )
+    for place in script.everywhere(b"setattr"):
+        yield from (
+            call
+            for call in place.calls("setattr")
+            if len(call.args) > 1
+            and isinstance(call.args[1].value, syntax.SimpleString)
+            and _DEVICE in str(call.args[1].value.evaluated_value)
+        )
 
 
 def _written_off(script: Script) -> Iterator[str]:
@@ -231,6 +265,7 @@ def _puts(script: Script, names: frozenset[str]) -> Iterator[syntax.Node]:
     for call in script.calls("torch.device"):
         if call.args and _names(script, call.args[0].value, names):
             yield call
+    yield from script.roles.calls.made_of(library.ON_GPU_BY_DEFAULT)
     for call in script.method_calls("to"):
         if call.args and _names(script, call.args[0].value, names):
             yield call

@@ -33,7 +33,7 @@ _FIXED = (COPY, ZEROS, AVERAGES)
 NOTHING = Estimate(Worth.LOW, "the step waits there all the same")
 
 TOO_NEW = Estimate(Worth.LOW, "no release that the project allows has the cure")
-TOLD_OLDER = Estimate(Worth.LOW, "the release that the project's README asks for does not have the cure")
+TOLD_OLDER = Estimate(Worth.LOW, "the release that the project's README or setup asks for does not have the cure")
 ONE_PASS = Estimate(Worth.LOW, "it runs in one pass, beside a training of many")
 OFF = Estimate(Worth.LOW, "it runs only where an option asks for it that is off by default and in the project's commands")
 

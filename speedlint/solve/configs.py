@@ -127,33 +127,75 @@ def composed(script: Script, function: syntax.Node | None) -> Entry | None:
         return None
     file = file if file.endswith((".yaml", ".yml")) else f"{file}.yaml"
     whole = _read(script, os.path.join(script.folder, place, file))  # noqa: PTH118
-    groups = _groups(script, whole) if whole is not None else None
-    overridden = shipped.overridden(script) if groups is not None else None
-    if whole is None or groups is None or overridden is None:
+    added = _groups(script, whole) if whole is not None else None
+    overridden = shipped.overridden(script) if added is not None else None
+    if whole is None or added is None or overridden is None:
         return None
-    return whole._replace(groups=groups, overridden=overridden)
+    groups, over = added
+    return whole._replace(groups=groups, overridden=overridden | over)
 
 
-def _groups(script: Script, whole: Entry) -> tuple[tuple[str, Entry], ...] | None:
-    """What a configuration's defaults, ``defaults: [{model: resnet}]``, put under its keys; None where one of them is put
-    elsewhere, or over another one."""
+def _groups(script: Script, whole: Entry) -> tuple[tuple[tuple[str, Entry], ...], frozenset[str]] | None:
+    """What a configuration's defaults, ``defaults: [{model: resnet}]``, put under its keys, and the keys that those may set
+    which are put over all of it, ``task@_global_: walk``; None where one of them is put elsewhere."""
     import yaml
 
-    listed, found = whole.at("defaults"), dict[str, Entry]()
+    listed, found, over = whole.at("defaults"), dict[str, Entry](), set[str]()
     for each in listed.node.value if listed is not None and isinstance(listed.node, yaml.SequenceNode) else ():
         if isinstance(each, yaml.ScalarNode) and each.value == "_self_":
             continue
         if not isinstance(each, yaml.MappingNode):
             return None
         for key, value in each.value:
-            named = str(key.value) if isinstance(key, yaml.ScalarNode) else ""
-            if named.removeprefix("override ").startswith("hydra/"):
+            written = str(key.value) if isinstance(key, yaml.ScalarNode) else ""
+            prefix, _, named = written.rpartition(" ")
+            if named.startswith("hydra/") or Entry(whole.path, value).scalar is None:
                 continue
-            group = _read(script, str(whole.path.parent / named / f"{value.value}.yaml")) if named.isidentifier() else None
-            if group is None or named in found or b"@package" in script.program.disk.read(group.path):
+            folder, _, package = named.partition("@")
+            group = _read(script, str(whole.path.parent / folder / f"{value.value}.yaml")) if folder.isidentifier() else None
+            if group is None and prefix == "optional":
+                continue
+            if group is None or prefix not in ("", "override", "optional") or package not in ("", "_global_"):
                 return None
-            found[named] = group
-    return tuple(found.items())
+            if package or b"@package" in script.program.disk.read(group.path):
+                keys = _keys(script, group)
+                if keys is None:
+                    return None
+                over |= keys
+            elif folder in found:
+                return None
+            else:
+                found[folder] = group
+    return tuple(found.items()), frozenset(over)
+
+
+def _keys(script: Script, group: Entry) -> set[str] | None:
+    """The names of all keys of a configuration that is put over another one, and of those beside it that it names first."""
+    import yaml
+
+    listed = group.at("defaults")
+    found = set(_names(group.node))
+    for each in listed.node.value if listed is not None and isinstance(listed.node, yaml.SequenceNode) else ():
+        other = _read(script, str(group.path.parent / f"{each.value}.yaml")) if isinstance(each, yaml.ScalarNode) else None
+        if isinstance(each, yaml.ScalarNode) and each.value == "_self_":
+            continue
+        if other is None or other.at("defaults") is not None:
+            return None
+        found |= set(_names(other.node))
+    return found
+
+
+def _names(node: yaml.Node) -> Iterator[str]:
+    """The names of all keys of a mapping, however deep they stand."""
+    import yaml
+
+    todo, seen = [node], set[int]()
+    while todo:
+        now = todo.pop()
+        if isinstance(now, yaml.MappingNode) and id(now) not in seen:
+            seen.add(id(now))
+            yield from (name.value for name, _ in now.value if isinstance(name, yaml.ScalarNode))
+            todo += [value for _, value in now.value]
 
 
 def _read(script: Script, path: str) -> Entry | None:

@@ -31,6 +31,12 @@ def _made(script: Script, expression: syntax.Node, depth: int) -> Iterator[Defin
         yield from () if depth else (None,)
         return
     match expression:
+        case syntax.Call(func=func) if named := looked_up(script, func):
+            for each in named:
+                results = [] if isinstance(each.node, syntax.ClassDef) else list(returned(each))
+                yield from (each,) if not results else ()
+                for result in results:
+                    yield from _made(each.script, result, depth - 1)
         case syntax.Call(func=syntax.Subscript() as table):
             for place, entry in _entries(script, table):
                 yield place.definition(entry) if entry is not None else None
@@ -51,6 +57,28 @@ def _made(script: Script, expression: syntax.Node, depth: int) -> Iterator[Defin
                 yield None
         case _:
             yield None
+
+
+@listed_once
+def looked_up(script: Script, function: syntax.BaseExpression) -> Iterator[Definition]:
+    """The project's classes and functions that a call's function is, looked up in one of its modules by the names of the
+    runs that are made: ``models.__dict__[args.model]``, ``getattr(models, args.model)``; none where one is not known."""
+    match function:
+        case syntax.Call(func=syntax.Name("getattr"), args=[syntax.Arg(value=module), syntax.Arg(value=key), *_]):
+            pass
+        case syntax.Subscript(
+            value=syntax.Attribute(value=module, attr=syntax.Name("__dict__"))
+            | syntax.Call(func=syntax.Name("vars"), args=[syntax.Arg(value=module)]),
+            slice=[syntax.SubscriptElement(slice=syntax.Index(value=key))],
+        ):
+            pass
+        case _:
+            return
+    dotted, keys = script.name(module), off.values(script, key)
+    if dotted is None or keys is None or script.program.module(script, dotted) is None:
+        return
+    found = (script.imported(f"{dotted}.{name}") for name in keys if isinstance(name, str) and name.isidentifier())
+    yield from (each for each in found if each is not None)
 
 
 def _entries(script: Script, chosen: syntax.Subscript) -> Iterator[tuple[Script, syntax.BaseExpression | None]]:

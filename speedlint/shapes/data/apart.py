@@ -127,6 +127,10 @@ class Unproven(Exception):  # noqa: N818 (no error: what is not known)
     """What is not known, in a clause."""
 
 
+class AddsUp(Unproven):
+    """What is known to change an item's own numbers each time that it is read."""
+
+
 class Reading(NamedTuple):
     """What reads a dataset in workers.
 
@@ -156,6 +160,16 @@ def unproven(reading: Reading, *, are_sent: bool) -> str | None:
     except Unproven as reason:
         return str(reason)
     return None
+
+
+def adds_up(reading: Reading) -> bool:
+    """Whether an item's own numbers are changed in place each time that it is read: workers that stay alive would read what
+    is changed once more in each pass, and those that are started anew what the dataset holds."""
+    try:
+        _Proof(reading, are_sent=False).prove()
+    except Unproven as reason:
+        return isinstance(reason, AddsUp)
+    return False
 
 
 def _is_of_pass(script: Script, name: syntax.Name) -> bool:
@@ -736,7 +750,11 @@ class _Proof:
             if self.is_in_training:
                 self._check_unread(script, base, function)
             elif not is_index and not fresh.is_of_item(script, base, node):
-                raise Unproven(f"`{shown(script, node)}` in what reads the items changes a copy in each worker")
+                is_of_numbers = isinstance(node, syntax.AugAssign) and isinstance(base, syntax.Name)
+                is_added = is_of_numbers and script.role(base) in (Role.TENSOR, Role.ARRAY)
+                raise (AddsUp if is_added else Unproven)(
+                    f"`{shown(script, node)}` in what reads the items changes a copy in each worker"
+                )
         for node in source.inside(body, syntax.Raise):
             raised = node.exc.func if isinstance(node.exc, syntax.Call) else node.exc
             if raised is not None and script.definition(raised) is not None:

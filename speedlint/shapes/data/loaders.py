@@ -295,6 +295,11 @@ class Loader:
         """Why workers that stay alive would read another dataset than workers that are started anew, or None."""
         return self._unfollowed or self._changed_by_loop or apart.unproven(self.reading, are_sent=False)
 
+    @property
+    def adds_up_in_workers(self) -> bool:
+        """Whether workers that stay alive would add up, pass by pass, what changes an item each time that it is read."""
+        return apart.adds_up(self.reading)
+
     @cached_property
     def is_changed_between_reads(self) -> bool:
         """Whether the training surely sets what items are made of again and again, itself or by a method of the dataset:

@@ -72,6 +72,13 @@ def fits(script: Script, trainer: syntax.Call) -> list[tuple[Script, syntax.Call
     return list(script.calls_on(trainer, "fit"))
 
 
+def runs_all_training(script: Script) -> bool:
+    """Whether trainers fit all that a program trains. They set what is global to what they are told: since Lightning 1.5 a
+    fit runs within ``set_detect_anomaly(detect_anomaly)``, False by default (lightning 2.1, ``_run_stage``)."""
+    made = [(place, call) for place in script.everywhere(b"Trainer") for call in trainers(place)]
+    return any(fits(*each) for each in made) and not any(place.loops.steps for place in script.everywhere(b"backward"))
+
+
 def is_elsewhere(script: Script, trainer: syntax.Call) -> bool:
     """Whether a trainer is told to leave the GPU alone, or to run a few batches as a test."""
     accelerator = asked_for(script, trainer, "accelerator")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.training import roots
-from speedlint.solve import off
+from speedlint.solve import off, picked
 from speedlint.solve.flow import once
 from speedlint.solve.names import last_name
 from speedlint.solve.terms import Definition
@@ -272,6 +272,8 @@ def root_network(script: Script, node: syntax.Node) -> Network:
         return reduce(Network.__or__, _handed(script, node), code_network(*definition))
     if not isinstance(node, syntax.Call):
         return _UNKNOWN
+    if named := picked.looked_up(script, node.func):
+        return reduce(Network.__or__, (code_network(*each) for each in named))
     name = script.name(node.func) or _indexed_library(script, node.func)
     if name is None:
         chosen = (place.definition(each) for place, each in script.roles.calls.choices(node.func))

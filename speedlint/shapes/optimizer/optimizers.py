@@ -11,6 +11,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes import devices
 from speedlint.shapes.training import goes_over_parameters, parameters_within, roots, taken_apart
+from speedlint.solve.loops import Does
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition, Made
 from speedlint.solve.values import returned
@@ -206,12 +207,15 @@ def is_of_new_network(script: Script, zeroed: syntax.Call, optimizer: syntax.Nod
 def _is_beside(script: Script, made_at: syntax.Node, zeroed: syntax.Call) -> bool:
     """Whether a line stands before another one, runs as often, and no backward pass stands between."""
     around = (syntax.For, syntax.While, syntax.FunctionDef, syntax.Lambda, syntax.ListComp)
-    if not isinstance(made_at, syntax.Call) or made_at.row > zeroed.row or script.function(zeroed) is None:
+    function = script.function(zeroed)
+    if not isinstance(made_at, syntax.Call) or made_at.row > zeroed.row or function is None:
+        return False
+    if script.is_call_to(made_at, "copy.copy"):  # which shares the parameters
         return False
     if script.source.enclosing(made_at, *around) is not script.source.enclosing(zeroed, *around):
         return False
-    passes = script.method_calls("backward")
-    return not any(made_at.row < each.row < zeroed.row for each in passes)
+    between = (each for each in script.source.inside(function, syntax.Call) if made_at.row < each.row < zeroed.row)
+    return not any(script.loops.does(script.source.statement(each), Does.STEPS | Does.DIFFERENTIATES) for each in between)
 
 
 def has_momentum(found: Made) -> bool:

@@ -240,6 +240,15 @@ def drawn(script: Script, call: syntax.Call) -> syntax.Call | None:
     return _drawn_for(script, data)
 
 
+def _is_of_sizes(script: Script, draw: syntax.Call) -> bool:
+    """Whether NumPy draws by sizes and numbers alone; an order of places by how many there are, and of no values."""
+    if script.name(draw.func) == "numpy.random.permutation":
+        count = draw.args[0].value if len(draw.args) == 1 else None
+        is_range = isinstance(count, syntax.Call) and script.name(count.func) in ("range", "len", "numpy.arange")
+        return count is not None and (is_range or script.role(count) is Role.NUMBER)
+    return all(is_plain(script, arg.value) for arg in draw.args)
+
+
 def _drawn_for(script: Script, data: syntax.BaseExpression) -> syntax.Call | None:
     """The call of NumPy's that draws an array, or of whose array it is a slice, where the host uses it for nothing else."""
     todo: list[syntax.BaseExpression] = [data]
@@ -250,7 +259,7 @@ def _drawn_for(script: Script, data: syntax.BaseExpression) -> syntax.Call | Non
         node = todo.pop()
         followed.add(node)
         match node:
-            case syntax.Call() if script.name(node.func) in DRAWS and all(is_plain(script, arg.value) for arg in node.args):
+            case syntax.Call() if script.name(node.func) in DRAWS and _is_of_sizes(script, node):
                 calls += [] if node in calls else [node]
             case syntax.Subscript(value=whole, slice=[syntax.SubscriptElement(slice=syntax.Slice())]):
                 todo.append(whole)

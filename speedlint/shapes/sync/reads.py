@@ -189,17 +189,24 @@ def is_read_as_number(script: Script, expression: syntax.BaseExpression) -> bool
 # What a value is needed for
 
 
-def needs(script: Script, node: syntax.BaseExpression) -> Iterator[Need]:
-    """What the value of an expression is needed for, followed through variables, arithmetic, lists and returns; what a
-    condition leaves out that fails by the defaults of the script's options does not count where the expression is computed
-    in spite of it."""
-    is_by_default = off.runs_by_default(script, node)
+def needs(script: Script, node: syntax.BaseExpression, *, by_default: bool = True) -> Iterator[Need]:
+    """What the value of an expression is needed for, followed through variables, arithmetic, lists and returns; with
+    ``by_default`` what a condition leaves out that fails by the defaults of the script's options does not count where the
+    expression is computed in spite of it."""
+    is_by_default = by_default and off.runs_by_default(script, node)
     for where, child, parent in _Flow(by_default=is_by_default).follow(script, node, _DEPTH):
         found = _need(where, child, parent)
         if found is None or where.frequency(child) not in FREQUENT:
             continue
         if not is_by_default or off.runs_by_default(where, child):
             yield found
+
+
+def why_needed(script: Script, node: syntax.BaseExpression) -> str | None:
+    """Why a value has to be there at once, in a clause, though no run by the defaults of the script's options needs it: what
+    tells of a wait asks these runs, and what is written has to hold in all."""
+    is_needed = next(needs(script, node, by_default=False), None) is not None
+    return "an option that is off by default may need it at once" if is_needed else None
 
 
 def uses(script: Script, node: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Node, syntax.Node]]:
