@@ -353,3 +353,21 @@ loader = DataLoader(torch.load("rows.pt"))
 {after if after != "pass" else ("train(loader)" if is_found else "pass")}
 """
     assert bool(_found(tmp_path, text, "SPD406")) is is_found
+
+
+@pytest.mark.parametrize(
+    ("told", "level"),
+    [
+        ("    accelerate launch --multi_gpu --num_processes 4 train.py\n", "warning"),
+        ("    python train.py\n", "note"),
+        ("    accelerate config\n    accelerate launch train.py\n", "note"),
+        ("    accelerate launch --config_file big.yaml train.py\n", "note"),
+        ("    accelerate launch --mixed_precision bf16 train.py\n", None),
+        ("    accelerate launch other.py\n", "note"),
+    ],
+)
+def test_a_command_that_launches_with_all_options_in_sight(tmp_path: Path, told: str, level: str | None) -> None:
+    (tmp_path / "README.md").write_text(f"# Training\n\n{told}")
+    wide = "nn.Sequential(nn.Flatten(), *[nn.Linear(3072, 3072) for _ in range(20)], nn.Linear(3072, 10))"
+    text = PREPARED.format(model=wide, **ACCELERATE)
+    assert [each.level.value for each in _found(tmp_path, text, "SPD821")] == ([level] if level else [])

@@ -2,7 +2,8 @@
 
 ## What it does
 Finds an `Accelerator` that runs a training loop's backward passes, is given no `mixed_precision`, and is in no file of the
-project launched with one. A note, since `accelerate config` may have chosen one on your machine.
+project launched with one. A note, since `accelerate config` may have chosen one on your machine, but where a command of the
+project's launches the script with all options in sight.
 
 ## Why it is slow
 Tensor cores multiply half-precision matrices several times faster than float32 ones, and half the bytes have to be moved.
@@ -60,6 +61,7 @@ from speedlint.facts import syntax
 from speedlint.rule import Edit, Finding, Fix, Level, Risk, Rule
 from speedlint.shapes import worth
 from speedlint.shapes.frameworks import accelerated, launch
+from speedlint.shapes.model.networks import is_small_linear, network
 from speedlint.torch import library
 
 _DECIDES = ("cpu", "deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "fp16", "megatron_lm_plugin")
@@ -82,14 +84,21 @@ def _is_set(script: Script, given: syntax.BaseExpression | None) -> bool:
 
 def _finding(call: syntax.Call, script: Script) -> Finding:
     half = script.options.amp
+    prepared = list(accelerated.placements(script))
+    is_small = bool(prepared) and all(_is_small(script, each.module) for each in prepared)
+    level = Level.WARNING if launch.is_launched_plainly(script) and not is_small else Level.NOTE
     message = "the `Accelerator` is given no `mixed_precision`: it computes in float32 unless it is launched with one"
     advice = f'pass `mixed_precision="{half}"`, or launch with `--mixed_precision {half}`'
     try:
         trainers.refuse_scaling(script, call, half=half == "fp16")
         fix = Fix(_edits(call, script, half), Risk.NUMERIC)
     except CannotEdit as reason:
-        return Finding(call, message, advice=f"{advice}; not written because {reason}", level=Level.NOTE)
-    return Finding(call, message, fix, advice, Level.NOTE)
+        return Finding(call, message, advice=f"{advice}; not written because {reason}", level=level)
+    return Finding(call, message, fix, advice, level)
+
+
+def _is_small(script: Script, module: syntax.BaseExpression) -> bool:
+    return is_small_linear(script, module) and network(script, module).linears > 0
 
 
 def _edits(call: syntax.Call, script: Script, half: str) -> tuple[Edit, ...]:

@@ -10,12 +10,13 @@ from speedlint.ask.script import Script
 from speedlint.solve.flow import once
 
 _HALF = re.compile(
-    rb"float16|\.half\(\)|load_in_[48]bit|BitsAndBytes|quantization_config|torch_dtype|\bdtype\s*=\s*[\"']|GPTQ|fp8|[Dd]eep[Ss]peed|"
+    rb"float16|\.half\(\)|load_in_[48]bit|BitsAndBytes|quantization_config|torch_dtype|\bdtype\s*=\s*[\"'](?:auto|half|fp16|bf16)|GPTQ|fp8|[Dd]eep[Ss]peed|"
     rb"MIXED_PRECISION"
 )
 _ENDINGS = (".sh", ".md", ".yaml", ".yml", ".rst", "Makefile")
 _MOST = 60
 """Files of one folder that are looked into."""
+_CONFIGURED = re.compile(rb"accelerate[ \t]+config\b|--config_file")
 _MIXED = re.compile(rb"mixed[_-]precision")
 
 
@@ -29,6 +30,17 @@ def chooses_precision(script: Script) -> bool:
     if script.program.mentions(script, _HALF):
         return True
     return any(script.program.disk.mentions(str(path), _MIXED) for path in _texts(script))
+
+
+@once(False)
+def is_launched_plainly(script: Script) -> bool:
+    """Whether a command of the project's launches a script with Accelerate's options in sight: by no file of options, and no
+    ``accelerate config`` that asks for them."""
+    command = re.compile(rb"accelerate[ \t]+launch\b(?:[^\n]|\\\n)*?\b" + re.escape(script.path.name.encode()) + rb"\b")
+    texts = [str(path) for path in _texts(script)]
+    disk = script.program.disk
+    is_asked = any(disk.mentions(path, _CONFIGURED) for path in texts)
+    return not is_asked and any(disk.mentions(path, command) for path in texts)
 
 
 def _texts(script: Script) -> Iterator[Path]:
