@@ -25,6 +25,9 @@ _WEAK_MARKS = ("requirements.txt", "README.md", "README.rst", "environment.yml")
 _ENTRY_POINTS = ("pyproject.toml", "setup.py", "setup.cfg")
 """Where a command that an installation makes names its module: ``train = "package.train:main"``."""
 _BY_STRING = (b"import_module", b"__import__", b"iter_modules", b"walk_packages")
+_TARGET = b"_target_"
+_TARGETS = re.compile(rb"\b_target_[\"']?[ \t]*:[ \t]*[\"']?([A-Za-z_]\w*(?:\.\w+)+)")
+"""What Hydra imports to make an object that a configuration describes."""
 _RELATIVE = re.compile(rb"(?m)^\s*from\s+\.")
 _MOST_AROUND = 400
 _MOST_PUT = 64
@@ -58,6 +61,7 @@ class _Project:
     offered: frozenset[str] = frozenset()
     shared: dict[str, frozenset[_Folders]] | None = None
     importers: dict[str, list[str]] | None = None
+    instantiated: tuple[str, ...] | None = None
     saying: dict[str, list[str]] | None = None
 
 
@@ -131,6 +135,8 @@ class Imports:
             found = self._file(str(path), "." * dots + ".".join(parts[:count]))
             if found is not None:
                 return self._path(found), ".".join(parts[count:])
+        if not dots and len(parts) > 1 and parts[0] == path.stem and parts[1] in self._disk.defined_names(str(path)):
+            return path, ".".join(parts[1:])  # a script that imports itself, as what is to be pickled has to
         return None
 
     def _beside(self, path: str, module: str, name: str) -> str | None:
@@ -508,8 +514,19 @@ class Imports:
                 yield file
 
     def _names(self, path: str) -> tuple[str, ...]:
-        """The dotted names that a file's import statements may mean."""
-        return self._disk.imported_names(path, self._known.imported_names)
+        """The dotted names that a file's import statements may mean, and those that Hydra may import for it."""
+        names = self._disk.imported_names(path, self._known.imported_names)
+        by_hydra = any(name.partition(".")[0] == "hydra" for name in names)
+        return (*names, *self._instantiated(self._project(path))) if by_hydra else names
+
+    def _instantiated(self, project: _Project) -> tuple[str, ...]:
+        """What the configurations of a project tell Hydra to make: ``_target_: models.resnet.ResNet``."""
+        if project.instantiated is None:
+            holding = self._disk.holding(self._disk.configs(project.root), (_TARGET,))
+            texts = (self._disk.read(self._path(each)) for each in holding)
+            found = {name.decode() for text in texts for name in _TARGETS.findall(text)}
+            project.instantiated = tuple(sorted(found | {name.rpartition(".")[0] for name in found}))
+        return project.instantiated
 
     def _project(self, path: str) -> _Project:
         root = self._root(path)

@@ -430,11 +430,27 @@ class Calls:
             return Value(Role.MODULE, made=Made(self.script, call))
         if dotted.startswith(("torchvision.datasets.", "datasets.load_dataset", library.GRAPH_DATASETS)):
             return Value(Role.DATASET, made=Made(self.script, call))
+        if dotted in library.INSTANTIATORS and call.args:
+            return self._instantiated(call)
         if dotted.startswith("einops."):
             return self._first(call)
         if dotted == "apex.amp.master_params":
             return Value(Role.SEQUENCE, element=Value(Role.TENSOR, Place.GPU))
         return UNKNOWN
+
+    def _instantiated(self, call: syntax.Call) -> Value | None:
+        """What Hydra makes of a configuration, where all that it may be is the project's own, or the like of a library's."""
+        from speedlint.solve import configs
+
+        made: list[Value | None] = []
+        for dotted in configs.targets(self.script, call.args[0].value):
+            definition = self.script.imported(dotted)
+            if definition is not None:
+                is_class = isinstance(definition.node, syntax.ClassDef)
+                made.append(self.instance(definition) if is_class else definition.script.roles.calls.result(definition))
+            else:
+                made.append(Value(Role.OPTIMIZER) if library.makes_optimizer(dotted) else UNKNOWN)
+        return join(made) if made else UNKNOWN
 
     def _of_host_library(self, dotted: str) -> Value:
         if dotted.startswith(("math.", "time.", "random.", "os.")):

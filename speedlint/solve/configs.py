@@ -36,6 +36,10 @@ SEEN_THROUGH = frozenset(
 """What wraps a mapping so that its keys are attributes."""
 _CHANGES = (b"merge_with", b"OmegaConf.merge", b"OmegaConf.update", b"from_dotlist", b"from_cli", b"open_dict")
 """By what a program may put other values over those of a configuration."""
+_DEEPEST_CALLS = 4
+"""Functions and variables that hand a part of a configuration on."""
+_TARGET_KEY = "_target_"
+_TARGET = frozenset((_TARGET_KEY.encode(),))
 _OPENS = frozenset({"open", "io.open", "codecs.open"})
 _LARGEST = 1 << 20
 _BRACKET = re.compile(rb"[][{}]")
@@ -202,6 +206,62 @@ def _read(script: Script, path: str) -> Entry | None:
     found = Path(os.path.normpath(path))
     is_there = found.is_relative_to(script.program.root(script.path)) and script.program.disk.is_file(str(found))
     return script.program.config(found) if is_there else None
+
+
+@once(())
+def targets(script: Script, given: syntax.BaseExpression) -> tuple[str, ...]:
+    """The full names of what ``hydra.utils.instantiate(config.model)`` may make: each ``_target_`` under that key in a
+    project's configurations, or at the top of those in a folder of its name, a group of Hydra's."""
+    keys = set(_keys_of(script, given, _DEEPEST_CALLS))
+    if not keys or None in keys:
+        return ()
+    disk, root = script.program.disk, script.program.root(script.path)
+    found: dict[str, None] = {}
+    for path in map(Path, disk.holding(disk.configs(str(root)), (_TARGET,))):
+        whole = script.program.config(path)
+        if whole is None or {"test", "tests"} & set(path.relative_to(root).parts):
+            continue
+        for key in sorted(each for each in keys if each is not None):
+            under = [each for each in _mappings(whole.node, key) if each.at(_TARGET_KEY) is not None]
+            under += [whole] if path.parent.name == key else []
+            named = (each.at(_TARGET_KEY) for each in under)
+            found.update(
+                dict.fromkeys(str(each.scalar) for each in named if each is not None and isinstance(each.scalar, str))
+            )
+    return tuple(found)
+
+
+def _keys_of(script: Script, given: syntax.BaseExpression, depth: int) -> Iterator[str | None]:
+    """The keys under which a part of a configuration stands, also of what a function is handed; None where not known."""
+    key = _key(given)
+    if key is not None or not isinstance(given, syntax.Name) or not depth:
+        yield key
+        return
+    for binding in script.names.reaching(given):
+        function = script.function(given)
+        if binding.kind is Kind.ASSIGN and binding.value is not None and not binding.path:
+            yield from _keys_of(script, binding.value, depth - 1)
+        elif function is not None and isinstance(binding.node, syntax.Param):
+            for place, call in script.call_sites(function):
+                handed = script.values.given(function, binding.node, place, call)
+                yield from _keys_of(place, handed, depth - 1) if handed is not None else (None,)
+        else:
+            yield None
+
+
+def _mappings(node: yaml.Node, key: str) -> Iterator[Entry]:
+    """The mappings under a key, however deep it stands."""
+    import yaml
+
+    todo, seen = [node], set[int]()
+    while todo:
+        now = todo.pop()
+        if isinstance(now, yaml.MappingNode) and id(now) not in seen:
+            seen.add(id(now))
+            for name, value in now.value:
+                if isinstance(name, yaml.ScalarNode) and name.value == key and isinstance(value, yaml.MappingNode):
+                    yield Entry(Path(), value)
+                todo.append(value)
 
 
 def most(script: Script, expression: syntax.Node) -> int | None:

@@ -378,15 +378,14 @@ class Guards:
 
     def _left_by_continue(self, block: syntax.IndentedBlock, child: syntax.Node) -> Frequency:
         """What earlier statements such as ``if step % n: continue`` leave of the block's turns."""
-        limit = Frequency.STEP
-        for statement in block.body:
-            if statement is child:
-                break
-            if isinstance(statement, syntax.If) and isinstance(
-                last_statement(statement.body), (syntax.Continue, syntax.Return)
-            ):
-                limit = min(limit, self.fails(statement.test))
-        return limit
+        return min((self.fails(each.test) for each in _leaving(block, child)), default=Frequency.STEP)
+
+    def last_of_turns_left(self, block: syntax.IndentedBlock, child: syntax.Node) -> syntax.If | None:
+        """The last of the statements such as ``if step % n: continue`` that leave a part of a block in every so many turns;
+        None without one, and where another one leaves it less than that."""
+        limits = [(each, self.fails(each.test)) for each in _leaving(block, child)]
+        seldom = [each for each, limit in limits if limit is Frequency.THROTTLED]
+        return seldom[-1] if seldom and all(limit >= Frequency.THROTTLED for _, limit in limits) else None
 
     def _ends(self, body: syntax.BaseSuite) -> bool:
         """Whether a branch ends the loop or the program: it raises, breaks, exits, or returns from a loop."""
@@ -591,6 +590,13 @@ class Guards:
             return False
         period = self.script.constant(expression.right)
         return period is None or period.value != 1
+
+
+def _leaving(block: syntax.IndentedBlock, child: syntax.Node) -> Iterator[syntax.If]:
+    """The statements before a part of a block that leave the turn, or the function, where a condition holds."""
+    for statement in itertools.takewhile(lambda each: each is not child, block.body):
+        if isinstance(statement, syntax.If) and isinstance(last_statement(statement.body), (syntax.Continue, syntax.Return)):
+            yield statement
 
 
 def decided_by(up: syntax.Node, child: syntax.Node) -> tuple[syntax.BaseExpression, bool] | None:

@@ -153,6 +153,8 @@ class Loops:
     def _is_whole_step(self, branch: syntax.Node, child: syntax.Node) -> bool:
         """Whether all backward passes of the loop around a branch stand in it, as in ``if turn % 4 == 0: update()`` of
         reinforcement learning: what runs each time that it is taken runs in each training step."""
+        if isinstance(branch, syntax.IndentedBlock):
+            return self._begins_step(branch, child)
         if not isinstance(branch, syntax.If) or child is not branch.body:
             return False
         if not self.guards.counts_steps(branch.test) and not self.guards.counts_anew(branch):
@@ -163,6 +165,24 @@ class Loops:
             return False
         calls = (call for call in self.script.source.inside(loop.body, syntax.Call) if self._runs_here(call, loop.body))
         return all(self.script.source.contains(branch, call) for call in calls if self._call_does(call, trains))
+
+    def _begins_step(self, block: syntax.IndentedBlock, child: syntax.Node) -> bool:
+        """Whether a function or a loop leaves in most turns before it has trained at all, ``if turn % 4 != 0: return``: what
+        follows runs in each training step."""
+        last = self.guards.last_of_turns_left(block, child)
+        around = self.script.source.parents[block]
+        if (
+            last is None
+            or not isinstance(around, (syntax.FunctionDef, syntax.For, syntax.While))
+            or around.body is not block
+        ):
+            return False
+        trains = Does.BACKWARD | Does.TRAINS
+        calls = (call for call in self.script.source.inside(block, syntax.Call) if self._runs_here(call, block))
+        training = [call for call in calls if self._call_does(call, trains)]
+        return bool(training) and all(
+            call.row > last.row and not self.script.source.contains(last, call) for call in training
+        )
 
     def trains_beside(self, loop: Loop, branch: syntax.Node) -> bool:
         """Whether a turn of a loop takes training steps, or holds a loop of them, outside of a branch within it."""

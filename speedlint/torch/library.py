@@ -142,6 +142,8 @@ NUMBER_ATTRIBUTES = frozenset(
     "num_nodes num_edges num_graphs num_features num_node_features num_edge_features num_node_types num_edge_types".split()
 )
 """What is no tensor of a tensor's own, or of a graph's of PyTorch Geometric."""
+INSTANTIATORS = frozenset({"hydra.utils.instantiate", "hydra.utils.call"})
+"""What makes the object that a configuration describes by its ``_target_``."""
 GRAPH_DATASETS = "torch_geometric.datasets."
 """Datasets whose items are graphs: nodes, edges, labels and the masks of which are trained on, in tensors on the host."""
 GRAPH_MASKS = frozenset({"train_mask", "val_mask", "test_mask"})

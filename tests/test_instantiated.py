@@ -1,0 +1,147 @@
+"""What Hydra makes of a configuration, and imports for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Project
+
+AGENT = """
+import torch
+from torch import nn
+
+
+class Agent:
+    def __init__(self, device, rate, every):
+        self.device, self.every = device, every
+        self.critic = nn.Sequential(*[nn.Linear(1024, 1024) for _ in range(8)]).to(device)
+        self.optimizer = torch.optim.SGD(self.critic.parameters(), lr=rate)
+        self.shown = {}
+
+    def update(self, batches, step):
+        if step % self.every != 0:
+            return
+        states, values = next(batches)
+        self.fit(states.to(self.device), values.to(self.device))
+        self.shown["mean"] = values.mean()
+
+    def fit(self, states, values):
+        loss = nn.functional.mse_loss(self.critic(states), values)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        self.shown["loss"] = loss.item()
+"""
+TRAIN = """
+import hydra
+import torch
+from torch.utils.data import DataLoader
+
+
+def made(config):
+    config.rate = 0.1
+    return hydra.utils.instantiate(config)
+
+
+class Workspace:
+    def __init__(self, config):
+        self.config = config
+        self.agent = made(self.config.agent)
+        self.batches = iter(DataLoader(torch.load("rows.pt"), batch_size=256, num_workers=4))
+
+    def train(self):
+        step = 0
+        while step < self.config.steps:
+            self.agent.update(self.batches, step)
+            step += 1
+
+
+@hydra.main(config_path="conf", config_name="config", version_base=None)
+def main(config):
+    from train import Workspace as W
+    W(config).train()
+
+
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("configs", "is_found"),
+    [
+        ({"conf/config.yaml": "steps: 9000\nagent:\n  _target_: agents.Agent\n  device: cuda\n  every: 2\n"}, True),
+        (
+            {
+                "conf/config.yaml": "defaults:\n  - agent: wide\nsteps: 9000\n",
+                "conf/agent/wide.yaml": "_target_: agents.Agent\ndevice: cuda\nevery: 2\n",
+            },
+            True,
+        ),
+        ({"conf/config.yaml": "steps: 9000\nother:\n  _target_: agents.Agent\n  device: cuda\n"}, False),
+        ({"conf/config.yaml": "steps: 9000\nagent:\n  _target_: gone.Agent\n  device: cuda\n"}, False),
+        ({"conf/config.yaml": "steps: 9000\nagent: [\n"}, False),
+    ],
+)
+def test_an_agent_that_a_configuration_names_trains_where_it_is_called(
+    project: Project, configs: dict[str, str], is_found: bool
+) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    project.write("train.py", TRAIN)
+    for name, text in configs.items():
+        project.write(name, text)
+    found = project.findings("--notes", project.write("agents.py", AGENT))
+    assert [(each["level"], "in every training step" in each["message"]) for each in found] == [("warning", True)] * is_found
+
+
+def test_an_edit_of_the_configuration_is_seen(project: Project) -> None:
+    """What the last run kept holds only for the configurations that it read."""
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    project.write("train.py", TRAIN)
+    agents = project.write("agents.py", AGENT)
+    project.write("conf/config.yaml", "steps: 9000\nagent:\n  _target_: others.Agent\n  device: cuda\n")
+    assert not project.findings(agents)
+    project.write("conf/config.yaml", "steps: 9000\nagent:\n  _target_: agents.Agent\n  device: cuda\n")
+    assert len(project.findings(agents)) == 1
+    project.write("conf/config.yaml", "steps: 9000\n")
+    assert not project.findings(agents)
+
+
+THROTTLES = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def train(loader, every):
+    model = nn.Sequential(*[nn.Linear(1024, 1024) for _ in range(8)]).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    total = 0.0
+    for step, (x, y) in enumerate(loader):
+        BEFORE
+        if step % every != 0:
+            continue
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    return total
+
+
+train(DataLoader(torch.load("rows.pt"), batch_size=64, num_workers=4), 4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "level"),
+    [
+        ("pass", "warning"),
+        ("nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()", "note"),
+    ],
+)
+def test_a_turn_that_is_left_before_it_trains(project: Project, before: str, level: str) -> None:
+    """What follows runs in each step that is taken; not where the gradients were gathered before."""
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    text = THROTTLES.replace("BEFORE", before)
+    (found,) = [each for each in project.findings("--notes", project.write("train.py", text)) if each["code"] == "SPD301"]
+    assert found["level"] == level
