@@ -66,6 +66,8 @@ from speedlint.torch.words import Frequency
 
 _OFTEN = 50
 _ADVICE = "write it every thousand steps, or once an epoch"
+_AFTER = "move it behind the loop over batches, so that it is written once in such an epoch; not written here, since its "
+_AFTER += "condition may be meant so"
 _LOADS = re.compile(rb"torch\.load\(|from_pretrained\(|load_state\(|load_model\(")
 
 
@@ -81,7 +83,8 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         try:
             fix = Fix(_rarely(call, script, one, written), Risk.BEHAVIOR)
         except CannotEdit as reason:
-            advice = f"{_ADVICE}; not written here, since {reason}"
+            is_of_epochs = periods.epochs(script, one) is not None
+            advice = _AFTER if is_of_epochs else f"{_ADVICE}; not written here, since {reason}"
             yield Finding(call, message, advice=advice, level=Level.WARNING, related=related)
             return
         yield Finding(call, message, fix, _ADVICE, Level.WARNING, related)
@@ -114,6 +117,8 @@ def _is_certain(cost: costs.Cost, call: syntax.Call, script: Script) -> bool:
 def _often(call: syntax.Call, script: Script, one: periods.Scheduled) -> str:
     if script.frequency(call) is Frequency.STEP:
         return "" if periods.is_conditional(script, one) or periods.is_for_best(script, one) else "every training step"
+    if (apart := periods.epochs(script, one)) is not None:
+        return f"in every training step of one epoch in {apart.value}" if script.loops.kind(one.loop) is Frequency.STEP else ""
     steps = periods.period(script, one) if script.frequency(call) is Frequency.THROTTLED else None
     if steps is None or not isinstance(steps.value, int) or not 1 < steps.value <= _OFTEN:
         return ""

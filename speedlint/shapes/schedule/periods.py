@@ -124,12 +124,40 @@ def period(script: Script, one: Scheduled) -> Constant | None:
         return None
     if not guards and script.frequency(one.call) is Frequency.STEP:
         return Constant(1, script, one.call)
-    for guard in guards:
-        for operation in script.source.inside(guard.test, syntax.BinaryOperation):
-            if isinstance(operation.operator, syntax.Modulo):
-                constant = script.constant(operation.right)
-                return constant if constant is not None and isinstance(constant.value, int) else None
-    return None
+    divided = _divided(script, one)
+    return _divisor(script, divided) if divided is not None and not _counts_epochs(script, divided, one.loop) else None
+
+
+def epochs(script: Script, one: Scheduled) -> Constant | None:
+    """The known number of epochs between those in which each step makes such a call, ``if epoch % 10 == 0`` within the loop
+    over batches; None where it is made in every so many steps."""
+    divided = _divided(script, one)
+    return _divisor(script, divided) if divided is not None and _counts_epochs(script, divided, one.loop) else None
+
+
+def _divided(script: Script, one: Scheduled) -> syntax.BinaryOperation | None:
+    """The remainder that a condition around a call asks for."""
+    tests = (guard.test for guard in _guards(script, one))
+    operations = (each for test in tests for each in script.source.inside(test, syntax.BinaryOperation))
+    return next((each for each in operations if isinstance(each.operator, syntax.Modulo)), None)
+
+
+def _divisor(script: Script, divided: syntax.BinaryOperation) -> Constant | None:
+    constant = script.constant(divided.right)
+    return constant if constant is not None and isinstance(constant.value, int) else None
+
+
+def _counts_epochs(script: Script, divided: syntax.BinaryOperation, loop: syntax.For | syntax.While) -> bool:
+    """Whether what is divided counts the turns of a loop around the one over steps, and nothing else."""
+    names = list(script.source.inside(divided.left, syntax.Name))
+    counted = [binding for name in names for binding in script.names.reaching(name)]
+    return bool(counted) and all(
+        binding.kind is NameKind.FOR
+        and isinstance(outer := script.source.enclosing(binding.node, syntax.For), syntax.For)
+        and outer is not loop
+        and script.source.contains(outer.body, loop)
+        for binding in counted
+    )
 
 
 @once(False)
