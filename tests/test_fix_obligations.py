@@ -252,6 +252,21 @@ CASES = {
         ),
         "pinning makes a batch that is a `Pair` anew",
     ),
+    "pinned tensors of a checkpoint": (
+        "SPD202",
+        (", pin_memory=True", ""),
+        ("TensorDataset(torch.rand(4096, 512),", "TensorDataset(torch.load('rows.pt'),"),
+        "puts tensors where they were saved, which may be a GPU",
+    ),
+    "pinned tensors of a checkpoint that a class reads": (
+        "SPD202",
+        (", pin_memory=True", ""),
+        (
+            "TensorDataset(torch.rand(4096, 512), torch.rand(4096, 512))",
+            "torch.utils.data.ConcatDataset([type('Rows', (), dict(rows=torch.load('rows.pt')))])",
+        ),
+        "puts tensors where they were saved, which may be a GPU",
+    ),
     "pinned tuples that are asked for": (
         "SPD202",
         (", pin_memory=True", ", collate_fn=join"),

@@ -118,7 +118,7 @@ def _often(call: syntax.Call, script: Script, one: periods.Scheduled) -> str:
     if script.frequency(call) is Frequency.STEP:
         return "" if periods.is_conditional(script, one) or periods.is_for_best(script, one) else "every training step"
     if (apart := periods.epochs(script, one)) is not None:
-        return f"in every training step of one epoch in {apart.value}" if script.loops.kind(one.loop) is Frequency.STEP else ""
+        return f"in every training step of one epoch in {apart.value}"
     steps = periods.period(script, one) if script.frequency(call) is Frequency.THROTTLED else None
     if steps is None or not isinstance(steps.value, int) or not 1 < steps.value <= _OFTEN:
         return ""

@@ -32,6 +32,8 @@ def changed(found: Loader) -> str | None:
         return f"what `{hidden}` puts its batches together by is not known"
     if _may_be_sparse(found):
         return "its batches may hold sparse tensors, which older releases of torch cannot pin"
+    if (loaded := _loaded(found)) is not None:
+        return f"`{loaded}` puts tensors where they were saved, which may be a GPU, and they cannot be pinned there"
     for script, node in found.collate:
         if (clause := sent.attribute_of_tensor(script, node)) is not None:
             return f"{clause}, and not of the pinned copy"
@@ -40,6 +42,21 @@ def changed(found: Loader) -> str | None:
     texts = (text for start in found.starts if found.collate for text in changes_of_batch(start, of_tensors=True))
     text = next(texts, None)
     return f"`{text}` may change what else shares the batch's memory, which the pinned copy does not" if text else None
+
+
+def _loaded(found: Loader) -> str | None:
+    """What a dataset reads back as it was saved, ``torch.load(path)`` without a ``map_location``."""
+    for origin in found.origins:
+        given = [arg.value for arg in origin.node.args] if isinstance(origin.node, syntax.Call) else []
+        held = [origin.script.value(each) for each in (origin.node, *given)]
+        kinds = [origin.definition, *(each.definition for value in held for each in (value, value.element) if each)]
+        code: list[tuple[Script, syntax.Node]] = [(origin.script, each) for each in given]
+        code += [(each.script, each.node) for each in kinds if each is not None and isinstance(each.node, syntax.ClassDef)]
+        for script, part in code:
+            for call in script.calls("torch.load"):
+                if script.source.contains(part, call) and script.argument(call, "map_location", 1) is None:
+                    return shown(script, call)
+    return None
 
 
 def _asks_for_gradients(script: Script, node: syntax.Node) -> syntax.Call | None:
