@@ -112,23 +112,25 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 
-def train(loader, every):
-    model = nn.Sequential(*[nn.Linear(1024, 1024) for _ in range(8)]).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    total = 0.0
-    for step, (x, y) in enumerate(loader):
+class Trainer:
+    def __init__(self, every):
+        self.model, self.every, self.total = nn.Sequential(*[nn.Linear(1024, 1024) for _ in range(8)]).cuda(), every, 0.0
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def take(self, step, x, y):
         BEFORE
-        if step % every != 0:
-            continue
-        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
-        optimizer.zero_grad()
+        if step % self.every != 0:
+            return
+        loss = nn.functional.mse_loss(self.model(x.cuda()), y.cuda())
+        self.optimizer.zero_grad()
         loss.backward()
-        optimizer.step()
-        total += loss.item()
-    return total
+        self.optimizer.step()
+        self.total += loss.item()
 
 
-train(DataLoader(torch.load("rows.pt"), batch_size=64, num_workers=4), 4)
+trainer = Trainer(4)
+for step, (x, y) in enumerate(DataLoader(torch.load("rows.pt"), batch_size=64, num_workers=4)):
+    trainer.take(step, x, y)
 """
 
 
@@ -136,10 +138,10 @@ train(DataLoader(torch.load("rows.pt"), batch_size=64, num_workers=4), 4)
     ("before", "level"),
     [
         ("pass", "warning"),
-        ("nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()", "note"),
+        ("nn.functional.mse_loss(self.model(x.cuda()), y.cuda()).backward()", "note"),
     ],
 )
-def test_a_turn_that_is_left_before_it_trains(project: Project, before: str, level: str) -> None:
+def test_a_function_that_is_left_before_it_trains(project: Project, before: str, level: str) -> None:
     """What follows runs in each step that is taken; not where the gradients were gathered before."""
     project.configure("select = ['SPD301']\ntorch = '2.13'")
     text = THROTTLES.replace("BEFORE", before)

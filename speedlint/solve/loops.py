@@ -167,15 +167,11 @@ class Loops:
         return all(self.script.source.contains(branch, call) for call in calls if self._call_does(call, trains))
 
     def _begins_step(self, block: syntax.IndentedBlock, child: syntax.Node) -> bool:
-        """Whether a function or a loop leaves in most turns before it has trained at all, ``if turn % 4 != 0: return``: what
-        follows runs in each training step."""
+        """Whether a function is left in most turns before it has trained at all, ``if turn % 4 != 0: return``: what follows
+        runs in each training step."""
         last = self.guards.last_of_turns_left(block, child)
         around = self.script.source.parents[block]
-        if (
-            last is None
-            or not isinstance(around, (syntax.FunctionDef, syntax.For, syntax.While))
-            or around.body is not block
-        ):
+        if last is None or not isinstance(around, syntax.FunctionDef) or around.body is not block:
             return False
         trains = Does.BACKWARD | Does.TRAINS
         calls = (call for call in self.script.source.inside(block, syntax.Call) if self._runs_here(call, block))
