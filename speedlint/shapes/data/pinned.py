@@ -45,14 +45,15 @@ def changed(found: Loader) -> str | None:
 
 
 def _loaded(found: Loader) -> str | None:
-    """What a dataset reads back as it was saved, ``torch.load(path)`` without a ``map_location``."""
+    """What a dataset reads back as others saved it, ``torch.load(path)`` without a ``map_location``."""
     for origin in found.origins:
         given = [arg.value for arg in origin.node.args] if isinstance(origin.node, syntax.Call) else []
         held = [origin.script.value(each) for each in (origin.node, *given)]
         kinds = [origin.definition, *(each.definition for value in held for each in (value, value.element) if each)]
         code: list[tuple[Script, syntax.Node]] = [(origin.script, each) for each in given]
         code += [(each.script, each.node) for each in kinds if each is not None and isinstance(each.node, syntax.ClassDef)]
-        for script, part in code:
+        saved = (place.source.contains(part, call) for place, part in code for call in place.calls("torch.save"))
+        for script, part in () if any(saved) else code:
             for call in script.calls("torch.load"):
                 if script.source.contains(part, call) and script.argument(call, "map_location", 1) is None:
                     return shown(script, call)
