@@ -249,7 +249,19 @@ def _from_pyproject(text: str, package: str) -> Iterator[str]:
         yield from (line for line in group if isinstance(line, str))
     poetry = table.get("tool", {}).get("poetry", {}).get("dependencies", {}).get(package)
     if isinstance(poetry, str):
-        yield package + re.sub(r"^[\^~](?!=)|^(?=\d)", ">=", poetry)
+        yield package + _of_poetry(poetry)
+
+
+def _of_poetry(constraint: str) -> str:
+    """What Poetry's ``^1.13``, ``~1.13`` and ``1.13.1`` mean: up to the next major or minor release, and just that one."""
+    found = re.fullmatch(r"([\^~]?)(\d+)(?:\.(\d+))?[\w.*+]*", constraint.strip())
+    if found is None:
+        return re.sub(r"^[\^~](?!=)", ">=", constraint)
+    major, minor = int(found[2]), found[3]
+    if not found[1]:
+        return f"=={constraint.strip()}"
+    above = f"{major}.{int(minor) + 1}" if minor is not None and (found[1] == "~" or not major) else str(major + 1)
+    return f">={constraint.strip()[1:]},<{above}"
 
 
 def _from_setup_cfg(text: str, _: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from speedlint import target
+from speedlint import requirements, target
 from speedlint.config import Settings
 
 
@@ -235,3 +235,13 @@ def test_installed_release(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, meta
     assert target.find(Settings(tmp_path)) == ((2, 13), "the installed torch")
     (tmp_path / "site" / metadata).rmdir()
     assert target.find(Settings(tmp_path)).release is None
+
+
+@pytest.mark.parametrize(
+    ("constraint", "above"),
+    [("^1.13", (2, 0)), ("^2.1", (3, 0)), ("~2.1.3", (2, 2)), ("2.1.2", (2, 2)), ("^0.4", (0, 5)), (">=2.0", None)],
+)
+def test_poetry_says_which_releases_are_too_new(tmp_path: Path, constraint: str, above: tuple[int, int] | None) -> None:
+    (tmp_path / "pyproject.toml").write_text(f"[tool.poetry.dependencies]\ntorch = '{constraint}'\n")
+    ((_, line),) = requirements.of("torch", tmp_path, tmp_path)
+    assert requirements.upper_bound(line) == above
