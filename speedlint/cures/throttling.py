@@ -187,6 +187,8 @@ def _does_more(script: Script, call: syntax.Call, seen: set[syntax.Node]) -> boo
         if any(True for _ in callee.script.source.inside(callee.node, syntax.Raise)):
             return True
         return is_changing or any(_does_more(callee.script, each, seen) for each in calls)
+    if name is None and script.value(call.func).made is not None and script.role(call.func) is Role.FUNCTION:
+        return True  # what `functools.partial` makes
     if name is None and isinstance(call.func, syntax.Attribute):
         if call.func.attr.value in _DOES:
             return True
