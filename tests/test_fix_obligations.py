@@ -252,6 +252,18 @@ CASES = {
         ),
         "pinning makes a batch that is a `Pair` anew",
     ),
+    "parameters of two modules that are tied": (
+        "SPD502",
+        ("SGD(model.parameters(), lr=0.1)", "Adam([*model.parameters(), *criterion.parameters()], lr=0.1)"),
+        ("    loader = DataLoader", "    model[0].weight = model[2].weight\n    loader = DataLoader"),
+        "may share parameters, whose steps the fused form counts twice",
+    ),
+    "parameters of a module and of a part of it": (
+        "SPD502",
+        ("SGD(model.parameters(), lr=0.1)", "Adam([*model.parameters(), *criterion.parameters()], lr=0.1)"),
+        ("*criterion.parameters()]", "*model.head.parameters()]"),
+        "may share parameters, whose steps the fused form counts twice",
+    ),
     "pinned tensors of a checkpoint": (
         "SPD202",
         (", pin_memory=True", ""),

@@ -74,7 +74,7 @@ from speedlint.cures import spelling
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes import devices, eras, evaluation, hosted, negligible, probes, training, worth
-from speedlint.shapes.optimizer import first_gradients, optimizers, strides
+from speedlint.shapes.optimizer import first_gradients, listed, optimizers, strides
 from speedlint.shapes.optimizer.optimizers import Where
 from speedlint.solve import dtypes
 from speedlint.solve.terms import Made
@@ -93,6 +93,9 @@ _OLD_STATE = "a state that was saved without it turns it off, while a loss scale
 _WATCHED = "hooks of its step would see scaled gradients, and the steps that the scaler skips"
 _LATER_GRADIENTS = (
     "it stops where a parameter gets its first gradient in a later step than others, and whether one does is not known"
+)
+_TWICE = (
+    "the modules that it is handed one after the other may share parameters, whose steps the fused form counts twice at once"
 )
 _MOVED_LATER = (
     "the model is moved to its device only after the optimizer is made",
@@ -205,6 +208,8 @@ def _value(call: syntax.Call, name: str, script: Script) -> tuple[str | None, st
         return None, "it raises for complex parameters"
     if (unlike := strides.why_unlike(script)) is not None:
         return None, unlike
+    if listed.may_be_twice(script, call):
+        return None, _TWICE
     if optimizers.may_be_scaled(script) and optimizers.loads_state(script):
         return None, _OLD_STATE
     if optimizers.has_momentum(Made(script, call)) and optimizers.may_be_scaled(script):
