@@ -30,7 +30,7 @@ from speedlint.solve.terms import (
 from speedlint.solve.unpacking import part, written
 from speedlint.solve.values import returned
 from speedlint.source import is_name
-from speedlint.torch import library
+from speedlint.torch import distributions, library
 from speedlint.torch.methods import MOVES
 from speedlint.torch.words import Place, Role
 
@@ -515,6 +515,9 @@ class Calls:
             return NUMBER if name.startswith(("is_", "get_", "memory", "max_memory")) else UNKNOWN
         if dotted.startswith("torch.nn.") and not dotted.startswith(library.FUNCTIONS_OF_NN):
             return Value(Role.MODULE, made=Made(self.script, call)) if name[:1].isupper() else TENSOR
+        if dotted.startswith(distributions.PACKAGE):
+            place = self._place_of_parameters(call)
+            return Value(Role.INSTANCE if name[:1].isupper() else Role.TENSOR, place, made=Made(self.script, call))
         is_private = dotted.startswith("torch._")
         if name[:1].isupper() or is_private or dotted.startswith(library.NO_TENSOR_PACKAGES):
             return UNKNOWN
@@ -522,6 +525,22 @@ class Calls:
         if has_dim is None and name in library.PAIRS_WITH_DIM:
             return None
         return torch_method(name, self._argument_tensor(call), bool(has_dim))
+
+    def _place_of_parameters(self, call: syntax.Call) -> Place:
+        """Where a probability distribution lies: with its parameters, or with the distributions that it is made of."""
+        values = [self.roles.evaluate(arg.value) for arg in call.args]
+        kinds = (Role.TENSOR, Role.BATCH, Role.INSTANCE)
+        places = {value.place for value in values if value is not None and value.role in kinds}
+        return Place.EITHER if not places else Place.GPU if Place.GPU in places else join_places(places)
+
+    def is_distribution(self, value: Value) -> bool:
+        """Whether a value is one of torch's probability distributions, or an object of a class derived from one."""
+        if value.role is not Role.INSTANCE:
+            return False
+        if value.definition is not None:
+            return any(base.startswith(distributions.PACKAGE) for base in self.foreign_bases(value.definition))
+        made = value.made
+        return made is not None and (made.script.name(made.call.func) or "").startswith(distributions.PACKAGE)
 
     def _argument_tensor(self, call: syntax.Call) -> Value:
         tensors = []
@@ -616,6 +635,9 @@ class Calls:
                 return self._of_tensor_method(call, base, name)
             case Role.MODULE:
                 return self._of_module_method(call, base, name)
+            case Role.INSTANCE if name in distributions.GIVEN and self.is_distribution(base):
+                own = self.method(base.definition, name) if base.definition is not None else None
+                return Value(Role.TENSOR, base.place) if own is None else None
             case Role.SCALER if name == "scale":
                 return self._first(call)
             case Role.ARRAY:

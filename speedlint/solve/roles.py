@@ -34,7 +34,7 @@ from speedlint.solve.terms import (
 from speedlint.solve.unpacking import Path, all_written, key_of, part, written
 from speedlint.solve.values import is_property, needs_no_object, returned
 from speedlint.source import is_name, is_none
-from speedlint.torch import library
+from speedlint.torch import distributions, library
 from speedlint.torch.methods import MOVES
 from speedlint.torch.words import Place, Role
 
@@ -972,6 +972,8 @@ class Roles:
                 return self._dataset_of(base)
             case Role.DATASET if name in ("data", "_data") and _is_of_graphs(base):
                 return _GRAPH
+            case Role.INSTANCE if name in distributions.PARAMETERS and self.calls.is_distribution(base):
+                return Value(Role.TENSOR, base.place)
         return UNKNOWN
 
     def _dataset_of(self, loader: Value) -> Value | None:

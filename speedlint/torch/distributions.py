@@ -1,8 +1,12 @@
-"""torch's probability distributions whose constructors ask for the truth of a check of what they are given."""
+"""torch's probability distributions: what they give, and whose constructors ask for the truth of a check."""
 
 from __future__ import annotations
 
-_PACKAGE = "torch.distributions."
+PACKAGE = "torch.distributions."
+GIVEN = frozenset("sample rsample sample_n log_prob entropy perplexity cdf icdf enumerate_support".split())
+"""The methods of a distribution that give tensors, where its parameters lie."""
+PARAMETERS = frozenset("mean mode variance stddev probs logits loc scale".split())
+"""The attributes of a distribution that are tensors."""
 CHECKED = {
     "Normal": ("loc", "scale"),
     "LogNormal": ("loc", "scale"),
@@ -28,6 +32,6 @@ CHECKED_SINCE = (1, 8)
 
 def checked(name: str | None) -> tuple[str, ...]:
     """The parameters that a constructor checks, by its full name; none of what is no such constructor."""
-    if name is None or not name.startswith(_PACKAGE):
+    if name is None or not name.startswith(PACKAGE):
         return ()
     return CHECKED.get(name.rpartition(".")[2], ())
