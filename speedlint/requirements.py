@@ -77,7 +77,11 @@ _PYTHON = re.compile(
 )
 _PYTHON_PINNED = re.compile(r"^[ \t]*(?:-[ \t]*)?[\"']?python[ \t]*={1,2}[ \t]*(3\.\d+)", re.MULTILINE)
 """A Python that a file of conda's asks for: ``- python=3.7``, ``python=3.6.0=0``."""
-_INSTALLS = re.compile(r"^\s*RUN\b.*\b(?:pip3?|conda|mamba|uv)\b.*\binstall\b")
+_BEGINS = re.compile(r"\s*FROM\s", re.IGNORECASE)
+_RUNS = re.compile(r"\s*RUN\s", re.IGNORECASE)
+_INSTALLS = re.compile(r"\b(?:pip3?|conda|mamba|uv)\b.*\binstall\b")
+_OTHERWISE = re.compile(r"torch[-_]\d|\b(?:poetry|uv|pipenv)\s+(?:add|install)\b.*torch", re.IGNORECASE)
+"""Another way to install torch than by a name that pip or conda is given: a wheel, or what asks for it in a file."""
 _IMAGE = re.compile(r"\s*FROM\s+(?:--\S+\s+)?(?:\S+/)?pytorch/pytorch:v?(\d+\.\d+)", re.IGNORECASE)
 """An image of PyTorch's own, by release: ``FROM pytorch/pytorch:1.7.1-cuda11.0-cudnn8-runtime``."""
 _LAST_FOR_PYTHON: dict[str, Release] = {"3.5": (1, 5), "3.6": (1, 10), "3.7": (1, 13), "3.8": (2, 4), "3.9": (2, 8)}
@@ -232,7 +236,7 @@ def _above(specifier: tuple[str, str, str, str]) -> Release:
 def _specifiers(requirement: str) -> str:
     """What a line says of the package that it begins with: ``pytorch==1.0.1 cudatoolkit=9.0 -c pytorch`` names another."""
     name = re.match(r"[\w.-]*\w", requirement)
-    own = rf"{re.escape(name[0])}\b" if name is not None else r"\b\B"
+    own = rf"{re.escape(name[0])}(?![\w.-])" if name is not None else r"\b\B"
     other = rf"[\s,]+(?!{own}|and\b|versions?\b)(?=[A-Za-z][\w.-]*\s*[=<>~!]=?)"
     return re.split(rf"\s+(?:#|-)|[;@]|{other}", requirement, flags=re.IGNORECASE)[0]
 
@@ -254,14 +258,18 @@ def _from_pyproject(text: str, package: str) -> Iterator[str]:
 
 def _of_poetry(constraint: str) -> str:
     """What Poetry's ``^1.13``, ``~1.13`` and ``1.13.1`` mean: up to the next major or minor release, and just that one."""
-    found = re.fullmatch(r"([\^~]?)(\d+)(?:\.(\d+))?[\w.*+]*", constraint.strip())
+    return ",".join(map(_bounded, constraint.split(",")))
+
+
+def _bounded(part: str) -> str:
+    found = re.fullmatch(r"\s*([\^~]?)\s*(\d+)((?:\.(\d+))?[\w.*+]*)\s*", part)
     if found is None:
-        return re.sub(r"^[\^~](?!=)", ">=", constraint)
-    major, minor = int(found[2]), found[3]
+        return re.sub(r"^\s*[\^~](?!=)", ">=", part)
+    major, minor, release = int(found[2]), found[4], f"{found[2]}{found[3]}"
     if not found[1]:
-        return f"=={constraint.strip()}"
+        return f"=={release}"
     above = f"{major}.{int(minor) + 1}" if minor is not None and (found[1] == "~" or not major) else str(major + 1)
-    return f">={constraint.strip()[1:]},<{above}"
+    return f">={release},<{above}"
 
 
 def _from_setup_cfg(text: str, _: str) -> Iterator[str]:
@@ -283,11 +291,17 @@ def _from_setup_py(text: str, _: str) -> Iterator[str]:
 
 def _from_image(text: str, package: str) -> Iterator[str]:
     """What the commands of a Dockerfile install, or the image of PyTorch's that it begins with where they install no other;
-    nothing where they ask for several releases, or for whichever is newest."""
-    name, lines = _NAMES.get(package, _spelled(package)), re.sub(r"\\\n", " ", text).splitlines()
+    nothing where they ask for several releases, for whichever is newest, or in another way, or where it builds several."""
+    name, lines = _NAMES.get(package, _spelled(package)), re.sub(r"\\\r?\n", " ", text).splitlines()
     word = re.compile(rf"(?<![\w./-])[\"']?{name}[\"']?(?![\w.-])\s*((?:[=~<>!]=?=?\s*[\w.*+]+,?)*)", re.IGNORECASE)
-    commands = [line for line in lines if _INSTALLS.search(line) and "uninstall" not in line]
-    asked = {found.strip(" ,") for line in commands for found in word.findall(re.sub(r"\S+://\S+", "", line))}
+    lines = [re.sub(r"(?:^|\s)#.*", "", line) for line in lines]
+    if sum(bool(_BEGINS.match(line)) for line in lines) != 1 or any(_OTHERWISE.search(line) for line in lines):
+        return
+    commands = [part for line in lines if _RUNS.match(line) for part in re.split(r"&&|\|\||;", line)]
+    if any("uninstall" in each and word.search(each) for each in commands):
+        return
+    installed = [re.sub(r"\S+://\S+|\s(?:-c|--channel)[ =]\S+", "", each) for each in commands if _INSTALLS.search(each)]
+    asked = {found.strip(" ,") for each in installed for found in word.findall(each)}
     begun = {each[1] for line in lines if (each := _IMAGE.match(line))} if package == "torch" else set()
     given = asked or {f"=={each}" for each in begun}
     if len(given) == 1 and "" not in given:

@@ -243,6 +243,17 @@ MAIN = '@hydra.main(version_base=None, config_path="conf", config_name="config")
             "",
         ),
         ({"config": "defaults:\n  - task@_global_: walk\ndata:\n  workers: 0\n"}, "", ""),
+        (
+            {
+                "config": "defaults:\n  - _self_\n  - experiment: null\ndata:\n  workers: 0\n",
+                "experiment/big": "# @package _global_\ndata:\n  workers: 8\n",
+            },
+            "    python train.py experiment=big\n",
+            "",
+        ),
+        ({"config": "defaults:\n  - _self_\n  - optional a: ${b}\nb: c\ndata:\n  workers: 0\n"}, "", ""),
+        ({"config": "defaults:\n  - _self_\n  - optional a/b@_global_: c\ndata:\n  workers: 0\n"}, "", ""),
+        ({"config": "defaults:\n  - _self_\n  - optional a: [b]\ndata:\n  workers: 0\n"}, "", ""),
         ({"config": "data:\n  workers: 0\n"}, "    python train.py 'data.workers=8'\n", ""),
         ({"config": "data:\n  workers: 0\n"}, "    python train.py --config-name big\n", ""),
         ({"config": "data:\n  workers: 0\n"}, "    python train.py +experiment=big\n", ""),

@@ -364,6 +364,11 @@ loader = DataLoader(torch.load("rows.pt"))
         ("    accelerate launch --config_file big.yaml train.py\n", "note"),
         ("    accelerate launch --mixed_precision bf16 train.py\n", None),
         ("    accelerate launch other.py\n", "note"),
+        ("    accelerate launch $ARGS train.py\n", "note"),
+        ("    accelerate launch --config-file big.yaml train.py\n", "note"),
+        ("    accelerate launch --cpu train.py\n", "note"),
+        ("    accelerate launch other.py --script train.py\n", "note"),
+        ("    export ACCELERATE_MIXED_PRECISION=bf16\n    accelerate launch train.py\n", None),
     ],
 )
 def test_a_command_that_launches_with_all_options_in_sight(tmp_path: Path, told: str, level: str | None) -> None:

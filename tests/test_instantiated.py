@@ -80,6 +80,32 @@ main()
         ({"conf/config.yaml": "steps: 9000\nother:\n  _target_: agents.Agent\n  device: cuda\n"}, False),
         ({"conf/config.yaml": "steps: 9000\nagent:\n  _target_: gone.Agent\n  device: cuda\n"}, False),
         ({"conf/config.yaml": "steps: 9000\nagent: [\n"}, False),
+        (
+            {
+                "conf/config.yaml": "steps: 9000\nzoo:\n  _target_: others.Agent\nagent: ${zoo}\n",
+                "conf/old.yaml": "agent:\n  _target_: agents.Agent\n  device: cuda\n",
+            },
+            False,
+        ),
+        (
+            {
+                "conf/config.yaml": "steps: 9000\nagent:\n  _target_: agents.Agent\n  device: cuda\n",
+                "README.md": "    python train.py agent._target_=others.Agent\n",
+            },
+            False,
+        ),
+        (
+            {"conf/config.yaml": "steps: 9000\nagent:\n  _target_: agents.Agent\n  _partial_: true\n  device: cuda\n"},
+            False,
+        ),
+        (
+            {
+                "conf/config.yaml": "defaults:\n  - other@agent: wide\nsteps: 9000\n",
+                "conf/other/wide.yaml": "_target_: others.Agent\n",
+                "conf/old.yaml": "agent:\n  _target_: agents.Agent\n  device: cuda\n",
+            },
+            False,
+        ),
     ],
 )
 def test_an_agent_that_a_configuration_names_trains_where_it_is_called(
@@ -147,3 +173,71 @@ def test_a_function_that_is_left_before_it_trains(project: Project, before: str,
     text = THROTTLES.replace("BEFORE", before)
     (found,) = [each for each in project.findings("--notes", project.write("train.py", text)) if each["code"] == "SPD301"]
     assert found["level"] == level
+
+
+def test_a_step_that_is_taken_beside_the_others_now_and_then(project: Project) -> None:
+    """A regularizer with an optimizer step of its own in each fourth turn, and the training in each."""
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    beside = """    def regular(self, x, y):
+        loss = nn.functional.mse_loss(self.model(x.cuda()), y.cuda())
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+
+
+trainer = Trainer(4)"""
+    text = THROTTLES.replace("BEFORE", "pass").replace("\ntrainer = Trainer(4)", beside)
+    text = text.replace("    trainer.take(step, x, y)", "    trainer.regular(x, y)\n    trainer.take(step, x, y)")
+    (found,) = project.findings("--notes", project.write("train.py", text))
+    assert (found["level"], "now and then" in found["message"]) == ("note", True)
+
+
+LOOKED_UP = """
+import argparse
+
+import torch
+from torch.utils.data import DataLoader
+
+import models
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--model", default="wide")
+args = parser.parse_args()
+model = models.__dict__[args.model]().cuda()
+optimizer = torch.optim.Adam(model.parameters())
+for x, y in DataLoader(torch.load("rows.pt"), batch_size=64, num_workers=4):
+    loss = torch.nn.functional.mse_loss(model(x.cuda()), y.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+MODELS = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(*[nn.Conv2d(64, 64, 3) for _ in range(20)])
+
+    def forward(self, x):
+        x = self.layers(x)
+        return LOSS
+
+
+def wide():
+    return Net()
+"""
+
+
+@pytest.mark.parametrize("loss", ["x", "nn.functional.binary_cross_entropy(x.sigmoid(), x.detach().sigmoid())"])
+@pytest.mark.parametrize("name", ["wide", "gone"])
+def test_a_network_that_is_looked_up_is_told_and_not_proven(project: Project, loss: str, name: str) -> None:
+    """Its size is known from the classes that the names lead to; what float16 breaks in it is not looked for."""
+    project.configure("select = ['SPD101']\ntorch = '2.13'")
+    project.write("models.py", MODELS.replace("LOSS", loss))
+    text = LOOKED_UP.replace('default="wide"', f'default="{name}"')
+    (found,) = project.findings("--notes", project.write("train.py", text))
+    assert found["fix"] is None
+    assert found["level"] == ("warning" if name == "wide" else "note")

@@ -45,6 +45,7 @@ def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ("requirements.txt", "torch == v2.1, < 3 -f wheels-9.0.html\n", (2, 1)),
         ("requirements.txt", "torch>=2.0,torch<2.5\n", (2, 0)),
         ("requirements.txt", "torch version >= 1.10\n", (1, 10)),
+        ("requirements.txt", "torch>=1.0 torch-scatter==2.0.9\n", (1, 0)),
         ("requirements-train.txt", "torch>=2.4\n", (2, 4)),
         ("requirments.txt", "python=3.7\npytorch=1.3.0\n", (1, 3)),
         ("requirement.txt", "torch=1.8.1=pypi_0\n", (1, 8)),
@@ -76,9 +77,19 @@ def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ("Dockerfile", "FROM pytorch/pytorch:1.13.1-cuda11\nRUN pip install --upgrade torch\n", None),
         ("Dockerfile", "FROM pytorch/pytorch:1.13.1\nRUN pip install git+https://x/y.git#egg=y torch==2.4.0\n", (2, 4)),
         ("Dockerfile", "FROM x\nRUN if a; then pip install torch==1.4.0; else pip install torch==2.4.0; fi\n", None),
-        ("Dockerfile", "FROM x\nRUN pip install torch==2.4.0\nRUN pip uninstall -y torch==1.12.0\n", (2, 4)),
+        ("Dockerfile", "FROM x\nRUN pip install torch==2.4.0\nRUN pip uninstall -y torch==1.12.0\n", None),
         ("Dockerfile", "FROM x\nENV PYTORCH=1.7\nRUN pip install torch~=2.4\n", (2, 4)),
         ("Dockerfile", "FROM x\nRUN pip install light/torch==1.2 my.torch==1.13\n", None),
+        ("Dockerfile", "FROM x\nRUN conda install -y pytorch=1.4.0 cudatoolkit=10.1 -c pytorch\n", (1, 4)),
+        (
+            "Dockerfile",
+            "FROM x\r\nRUN pip install torch==1.4.0 && \\\r\n  pip uninstall -y pillow  # torch==1.9\r\n",
+            (1, 4),
+        ),
+        ("Dockerfile", "FROM pytorch/pytorch:1.4\nRUN pip uninstall -y torch && pip install torch==2.1.0\n", None),
+        ("Dockerfile", "FROM pytorch/pytorch:1.4\nRUN pip install https://x/torch-2.1.0-cp310.whl\n", None),
+        ("Dockerfile", "FROM pytorch/pytorch:1.4 as builder\nRUN make\nFROM nvidia/cuda:12\n", None),
+        ("Dockerfile", "FROM pytorch/pytorch:1.4\nRUN poetry add torch==2.1\n", None),
         ("Dockerfile.serve", "FROM pytorch/pytorch:1.7.1-cuda11.0-cudnn8-runtime\n", None),
         ("docker/Dockerfile", "FROM nvidia/cuda:11.3\nRUN pip install \\\n    torch==1.12.1+cu113 \\\n    numpy\n", (1, 12)),
         ("Dockerfile", "FROM pytorch/pytorch:1.4-cuda10.1\nRUN pip install -U 'torch==1.8.1' torch-scatter==2\n", (1, 8)),
@@ -239,7 +250,16 @@ def test_installed_release(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, meta
 
 @pytest.mark.parametrize(
     ("constraint", "above"),
-    [("^1.13", (2, 0)), ("^2.1", (3, 0)), ("~2.1.3", (2, 2)), ("2.1.2", (2, 2)), ("^0.4", (0, 5)), (">=2.0", None)],
+    [
+        ("^1.13", (2, 0)),
+        ("^2.1", (3, 0)),
+        ("~2.1.3", (2, 2)),
+        ("2.1.2", (2, 2)),
+        ("^0.4", (0, 5)),
+        (">=2.0", None),
+        ("^1.13, !=1.13.1", (2, 0)),
+        ("^ 1.13", (2, 0)),
+    ],
 )
 def test_poetry_says_which_releases_are_too_new(tmp_path: Path, constraint: str, above: tuple[int, int] | None) -> None:
     (tmp_path / "pyproject.toml").write_text(f"[tool.poetry.dependencies]\ntorch = '{constraint}'\n")

@@ -67,7 +67,8 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     asked = intent.of(script, call)
     if asked is Intent.NEVER or (around is not None and not debugging.slows_training(script, around)):
         return
-    if lightning.runs_all_training(script):
+    function = script.function(call)
+    if (function is None or script.names.owner(function) is None) and lightning.runs_all_training(script):
         return
     message = f"`{reads.shown(script, call)}` slows each backward pass: stack traces, and a search for NaN that waits"
     if value is not None and mode is not value.node:

@@ -431,7 +431,8 @@ class Calls:
         if dotted.startswith(("torchvision.datasets.", "datasets.load_dataset", library.GRAPH_DATASETS)):
             return Value(Role.DATASET, made=Made(self.script, call))
         if dotted in library.INSTANTIATORS and call.args:
-            return self._instantiated(call)
+            options = any(arg.star or (arg.keyword is not None and arg.keyword.value[:1] == "_") for arg in call.args)
+            return UNKNOWN if options else self._instantiated(call)
         if dotted.startswith("einops."):
             return self._first(call)
         if dotted == "apex.amp.master_params":

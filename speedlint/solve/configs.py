@@ -38,6 +38,8 @@ _CHANGES = (b"merge_with", b"OmegaConf.merge", b"OmegaConf.update", b"from_dotli
 """By what a program may put other values over those of a configuration."""
 _DEEPEST_CALLS = 4
 """Functions and variables that hand a part of a configuration on."""
+_PLAIN = re.compile(r"[\w-]+")
+"""The name of a configuration in a group."""
 _TARGET_KEY = "_target_"
 _TARGET = frozenset((_TARGET_KEY.encode(),))
 _OPENS = frozenset({"open", "io.open", "codecs.open"})
@@ -131,17 +133,20 @@ def composed(script: Script, function: syntax.Node | None) -> Entry | None:
         return None
     file = file if file.endswith((".yaml", ".yml")) else f"{file}.yaml"
     whole = _read(script, os.path.join(script.folder, place, file))  # noqa: PTH118
-    added = _groups(script, whole) if whole is not None else None
-    overridden = shipped.overridden(script) if added is not None else None
+    overridden = shipped.overridden(script) if whole is not None else None
+    added = _groups(script, whole, overridden) if whole is not None and overridden is not None else None
     if whole is None or added is None or overridden is None:
         return None
     groups, over = added
     return whole._replace(groups=groups, overridden=overridden | over)
 
 
-def _groups(script: Script, whole: Entry) -> tuple[tuple[tuple[str, Entry], ...], frozenset[str]] | None:
+def _groups(
+    script: Script, whole: Entry, chosen: frozenset[str]
+) -> tuple[tuple[tuple[str, Entry], ...], frozenset[str]] | None:
     """What a configuration's defaults, ``defaults: [{model: resnet}]``, put under its keys, and the keys that those may set
-    which are put over all of it, ``task@_global_: walk``; None where one of them is put elsewhere."""
+    which are put over all of it, ``task@_global_: walk``; None where one of them is put elsewhere, or ``chosen`` by a
+    command."""
     import yaml
 
     listed, found, over = whole.at("defaults"), dict[str, Entry](), set[str]()
@@ -153,10 +158,16 @@ def _groups(script: Script, whole: Entry) -> tuple[tuple[tuple[str, Entry], ...]
         for key, value in each.value:
             written = str(key.value) if isinstance(key, yaml.ScalarNode) else ""
             prefix, _, named = written.rpartition(" ")
-            if named.startswith("hydra/") or Entry(whole.path, value).scalar is None:
-                continue
             folder, _, package = named.partition("@")
-            group = _read(script, str(whole.path.parent / folder / f"{value.value}.yaml")) if folder.isidentifier() else None
+            if named.startswith("hydra/"):
+                continue
+            if folder.rpartition("/")[2] in chosen or not folder.isidentifier():
+                return None
+            if Entry(whole.path, value).scalar is None:
+                continue
+            if not isinstance(value, yaml.ScalarNode) or _PLAIN.fullmatch(str(value.value)) is None:
+                return None
+            group = _read(script, str(whole.path.parent / folder / f"{value.value}.yaml"))
             if group is None and prefix == "optional":
                 continue
             if group is None or prefix not in ("", "override", "optional") or package not in ("", "_global_"):
@@ -166,7 +177,7 @@ def _groups(script: Script, whole: Entry) -> tuple[tuple[tuple[str, Entry], ...]
                 if keys is None:
                     return None
                 over |= keys
-            elif folder in found:
+            elif folder in found or group.at("defaults") is not None:
                 return None
             else:
                 found[folder] = group
@@ -211,24 +222,51 @@ def _read(script: Script, path: str) -> Entry | None:
 @once(())
 def targets(script: Script, given: syntax.BaseExpression) -> tuple[str, ...]:
     """The full names of what ``hydra.utils.instantiate(config.model)`` may make: each ``_target_`` under that key in a
-    project's configurations, or at the top of those in a folder of its name, a group of Hydra's."""
-    keys = set(_keys_of(script, given, _DEEPEST_CALLS))
-    if not keys or None in keys:
+    project's configurations, or at the top of those in a folder of its name, a group of Hydra's; none where one of these is
+    not written out, is to be made in part, or may be set elsewhere."""
+    from speedlint.solve import shipped
+
+    keys, overridden = set(_keys_of(script, given, _DEEPEST_CALLS)), shipped.overridden(script)
+    if len(keys) != 1 or None in keys or overridden is None or overridden & {*keys, _TARGET_KEY}:
         return ()
+    key = str(next(iter(keys)))
     disk, root = script.program.disk, script.program.root(script.path)
     found: dict[str, None] = {}
-    for path in map(Path, disk.holding(disk.configs(str(root)), (_TARGET,))):
+    for path in map(Path, disk.holding(disk.configs(str(root)), (frozenset((key.encode(),)), _TARGET))):
         whole = script.program.config(path)
-        if whole is None or {"test", "tests"} & set(path.relative_to(root).parts):
+        inner = path.relative_to(root).parts
+        if whole is None or {"test", "tests"} & set(inner):
             continue
-        for key in sorted(each for each in keys if each is not None):
-            under = [each for each in _mappings(whole.node, key) if each.at(_TARGET_KEY) is not None]
-            under += [whole] if path.parent.name == key else []
-            named = (each.at(_TARGET_KEY) for each in under)
-            found.update(
-                dict.fromkeys(str(each.scalar) for each in named if each is not None and isinstance(each.scalar, str))
-            )
+        if f"@{key}".encode() in disk.read(path):
+            return ()
+        values = [*_values_under(whole.node, key), *([whole.node] if key in inner[:-1] else [])]
+        made = [Entry(path, each).at(_TARGET_KEY) for each in values]
+        parts = [Entry(path, each).at("_partial_") for each in values]
+        if any(each is None or not isinstance(each.scalar, str) or "$" in each.scalar for each in made) or any(parts):
+            return ()
+        found.update(dict.fromkeys(str(each.scalar) for each in made if each is not None))
     return tuple(found)
+
+
+def _values_under(node: yaml.Node, key: str) -> Iterator[yaml.Node]:
+    """What stands under a key, however deep, but in lists of defaults."""
+    import yaml
+
+    todo, seen = [node], set[int]()
+    while todo:
+        now = todo.pop()
+        if id(now) in seen:
+            continue
+        seen.add(id(now))
+        if isinstance(now, yaml.MappingNode):
+            for name, value in now.value:
+                word = name.value if isinstance(name, yaml.ScalarNode) else ""
+                if word == key:
+                    yield value
+                if word != "defaults":
+                    todo.append(value)
+        elif isinstance(now, yaml.SequenceNode):
+            todo += now.value
 
 
 def _keys_of(script: Script, given: syntax.BaseExpression, depth: int) -> Iterator[str | None]:
@@ -247,21 +285,6 @@ def _keys_of(script: Script, given: syntax.BaseExpression, depth: int) -> Iterat
                 yield from _keys_of(place, handed, depth - 1) if handed is not None else (None,)
         else:
             yield None
-
-
-def _mappings(node: yaml.Node, key: str) -> Iterator[Entry]:
-    """The mappings under a key, however deep it stands."""
-    import yaml
-
-    todo, seen = [node], set[int]()
-    while todo:
-        now = todo.pop()
-        if isinstance(now, yaml.MappingNode) and id(now) not in seen:
-            seen.add(id(now))
-            for name, value in now.value:
-                if isinstance(name, yaml.ScalarNode) and name.value == key and isinstance(value, yaml.MappingNode):
-                    yield Entry(Path(), value)
-                todo.append(value)
 
 
 def most(script: Script, expression: syntax.Node) -> int | None:

@@ -81,7 +81,7 @@ def _is_boolean(script: Script, node: syntax.BaseExpression, depth: int) -> bool
         case syntax.UnaryOperation(operator=syntax.BitInvert(), expression=inner) | syntax.Subscript(value=inner):
             return _is_boolean(script, inner, depth)
         case syntax.Attribute(value=graph, attr=syntax.Name(value=name)) if name in library.GRAPH_MASKS:
-            return script.role(graph) in (Role.TENSOR, Role.BATCH)
+            return script.role(graph) in (Role.TENSOR, Role.BATCH) and not script.values.is_written_anywhere(name)
         case syntax.Name() if depth:
             handed = _handed(script, node)
             return _is_bound_to(script, node, lambda value: _is_boolean(script, value, depth - 1)) or (

@@ -176,6 +176,9 @@ class Loops:
         trains = Does.BACKWARD | Does.TRAINS
         calls = (call for call in self.script.source.inside(block, syntax.Call) if self._runs_here(call, block))
         training = [call for call in calls if self._call_does(call, trains)]
+        callers = [(other, call, other.loops.driving_loop(call)) for other, call in self.script.call_sites(around)]
+        if not callers or any(loop is not None and other.loops.trains_beside(loop, call) for other, call, loop in callers):
+            return False
         return bool(training) and all(
             call.row > last.row and not self.script.source.contains(last, call) for call in training
         )

@@ -33,10 +33,10 @@ def _made(script: Script, expression: syntax.Node, depth: int) -> Iterator[Defin
     match expression:
         case syntax.Call(func=func) if named := looked_up(script, func):
             for each in named:
-                results = [] if isinstance(each.node, syntax.ClassDef) else list(returned(each))
-                yield from (each,) if not results else ()
+                results = list(returned(each)) if each is not None and not isinstance(each.node, syntax.ClassDef) else []
+                yield from () if results else (each,)
                 for result in results:
-                    yield from _made(each.script, result, depth - 1)
+                    yield from _made(each.script, result, depth - 1) if each is not None else ()
         case syntax.Call(func=syntax.Subscript() as table):
             for place, entry in _entries(script, table):
                 yield place.definition(entry) if entry is not None else None
@@ -60,9 +60,9 @@ def _made(script: Script, expression: syntax.Node, depth: int) -> Iterator[Defin
 
 
 @listed_once
-def looked_up(script: Script, function: syntax.BaseExpression) -> Iterator[Definition]:
+def looked_up(script: Script, function: syntax.BaseExpression) -> Iterator[Definition | None]:
     """The project's classes and functions that a call's function is, looked up in one of its modules by the names of the
-    runs that are made: ``models.__dict__[args.model]``, ``getattr(models, args.model)``; none where one is not known."""
+    runs that are made: ``models.__dict__[args.model]``, ``getattr(models, args.model)``; None for a name of none of them."""
     match function:
         case syntax.Call(func=syntax.Name("getattr"), args=[syntax.Arg(value=module), syntax.Arg(value=key), *_]):
             pass
@@ -77,8 +77,8 @@ def looked_up(script: Script, function: syntax.BaseExpression) -> Iterator[Defin
     dotted, keys = script.name(module), off.values(script, key)
     if dotted is None or keys is None or script.program.module(script, dotted) is None:
         return
-    found = (script.imported(f"{dotted}.{name}") for name in keys if isinstance(name, str) and name.isidentifier())
-    yield from (each for each in found if each is not None)
+    for name in keys:
+        yield script.imported(f"{dotted}.{name}") if isinstance(name, str) and name.isidentifier() else None
 
 
 def _entries(script: Script, chosen: syntax.Subscript) -> Iterator[tuple[Script, syntax.BaseExpression | None]]:

@@ -337,12 +337,12 @@ class Values:
         held = self.constant(base)
         if held is None or not isinstance(held.value, Entry):
             return None
-        if (isinstance(base, syntax.Name) and self.is_changed(base)) or self._is_written_anywhere(key):
+        if (isinstance(base, syntax.Name) and self.is_changed(base)) or self.is_written_anywhere(key):
             return None
         return held.script.values._entry(held.value.at(key), held.node)
 
     @once(True)
-    def _is_written_anywhere(self, key: str) -> bool:
+    def is_written_anywhere(self, key: str) -> bool:
         """Whether the program sets an attribute or an entry of this name, of whatever object but ``self``."""
         return any(
             place.values.is_assigned(key) or key in place.values._assigned_keys

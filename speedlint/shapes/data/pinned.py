@@ -51,7 +51,11 @@ def _loaded(found: Loader) -> str | None:
         held = [origin.script.value(each) for each in (origin.node, *given)]
         kinds = [origin.definition, *(each.definition for value in held for each in (value, value.element) if each)]
         code: list[tuple[Script, syntax.Node]] = [(origin.script, each) for each in given]
-        code += [(each.script, each.node) for each in kinds if each is not None and isinstance(each.node, syntax.ClassDef)]
+        classes = [each for each in kinds if each is not None and isinstance(each.node, syntax.ClassDef)]
+        code += [(each.script, each.node) for kind in classes for each in kind.script.roles.calls.lineage(kind)]
+        calls = [(place, call) for place, part in code for call in place.source.inside(part, syntax.Call)]
+        called = [callee for place, call in calls if (callee := place.callee(call)) is not None]
+        code += [(each.script, each.node) for each in called if isinstance(each.node, syntax.FunctionDef)]
         saved = (place.source.contains(part, call) for place, part in code for call in place.calls("torch.save"))
         for script, part in () if any(saved) else code:
             for call in script.calls("torch.load"):

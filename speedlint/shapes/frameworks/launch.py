@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from speedlint.ask.script import Script
+from speedlint.disk import Disk
+from speedlint.solve import shipped
 from speedlint.solve.flow import once
 
 _HALF = re.compile(
@@ -16,8 +18,14 @@ _HALF = re.compile(
 _ENDINGS = (".sh", ".md", ".yaml", ".yml", ".rst", "Makefile")
 _MOST = 60
 """Files of one folder that are looked into."""
-_CONFIGURED = re.compile(rb"accelerate[ \t]+config\b|--config_file")
-_MIXED = re.compile(rb"mixed[_-]precision")
+_CONFIGURED = re.compile(rb"accelerate[ \t]+config\b|--config[_-]file|ACCELERATE_\w")
+_LAUNCH = re.compile(rb"accelerate[ \t]+launch[ \t]+((?:[^\n\\]|\\\n|\\.)*)")
+_WHERE = frozenset({b"--multi_gpu"})
+_WHERE_GIVEN = frozenset(
+    b"--num_processes --num_machines --machine_rank --main_process_ip --main_process_port --gpu_ids".split()
+)
+"""Options of ``accelerate launch`` that say how many processes run where; the latter take a value (accelerate 1.15)."""
+_MIXED = re.compile(rb"(?i)mixed[_-]precision")
 
 
 @once(False)
@@ -34,13 +42,28 @@ def chooses_precision(script: Script) -> bool:
 
 @once(False)
 def is_launched_plainly(script: Script) -> bool:
-    """Whether a command of the project's launches a script with Accelerate's options in sight: by no file of options, and no
-    ``accelerate config`` that asks for them."""
-    command = re.compile(rb"accelerate[ \t]+launch\b(?:[^\n]|\\\n)*?\b" + re.escape(script.path.name.encode()) + rb"\b")
-    texts = [str(path) for path in _texts(script)]
-    disk = script.program.disk
-    is_asked = any(disk.mentions(path, _CONFIGURED) for path in texts)
-    return not is_asked and any(disk.mentions(path, command) for path in texts)
+    """Whether a command of the project's launches a script with all of Accelerate's options in sight, none of which says
+    anything of precision or of a device, and no text of the project speaks of a file of options."""
+    disk, texts = script.program.disk, [*map(str, shipped.texts(script)), *map(str, _texts(script))]
+    if any(disk.mentions(path, _CONFIGURED) or disk.mentions(path, _MIXED) for path in texts):
+        return False
+    commands = (each for path in dict.fromkeys(texts) if disk.mentions(path, _LAUNCH) for each in _launches(disk, path))
+    return any(command.split(b"/")[-1] == script.path.name.encode() for command in commands)
+
+
+def _launches(disk: Disk, path: str) -> Iterator[bytes]:
+    """The scripts that commands of a text launch with options that are known to say where, and not how, they run."""
+    for found in _LAUNCH.finditer(disk.read(Path(path)).replace(b"\\\n", b" ")):
+        words = iter(found[1].split())
+        for word in words:
+            if word in _WHERE:
+                continue
+            if word.partition(b"=")[0] in _WHERE_GIVEN:
+                next(words if b"=" not in word else iter((word,)), None)
+                continue
+            if word.endswith(b".py"):
+                yield word
+            break
 
 
 def _texts(script: Script) -> Iterator[Path]:

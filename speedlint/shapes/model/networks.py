@@ -273,7 +273,8 @@ def root_network(script: Script, node: syntax.Node) -> Network:
     if not isinstance(node, syntax.Call):
         return _UNKNOWN
     if named := picked.looked_up(script, node.func):
-        return reduce(Network.__or__, (code_network(*each) for each in named))
+        found = reduce(Network.__or__, (code_network(*each) for each in named if each is not None), Network())
+        return found._replace(is_known=False)  # what it is made of is an estimate: nothing that is written rests on it
     name = script.name(node.func) or _indexed_library(script, node.func)
     if name is None:
         chosen = (place.definition(each) for place, each in script.roles.calls.choices(node.func))

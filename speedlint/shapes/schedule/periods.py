@@ -125,14 +125,22 @@ def period(script: Script, one: Scheduled) -> Constant | None:
     if not guards and script.frequency(one.call) is Frequency.STEP:
         return Constant(1, script, one.call)
     divided = _divided(script, one)
-    return _divisor(script, divided) if divided is not None and not _counts_epochs(script, divided, one.loop) else None
+    return _divisor(script, divided) if divided is not None and not _counts_turns(script, divided, one.loop) else None
 
 
 def epochs(script: Script, one: Scheduled) -> Constant | None:
     """The known number of epochs between those in which each step makes such a call, ``if epoch % 10 == 0`` within the loop
-    over batches; None where it is made in every so many steps."""
-    divided = _divided(script, one)
-    return _divisor(script, divided) if divided is not None and _counts_epochs(script, divided, one.loop) else None
+    over batches and no other condition; None where it is made in every so many steps."""
+    guards, divided = list(_guards(script, one)), _divided(script, one)
+    if divided is None or len(guards) != 1 or any(True for _ in _skips(script, one)):
+        return None
+    match guards[0].test:
+        case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=syntax.Equal())]) if left is divided:
+            pass
+        case _:
+            return None
+    found = _divisor(script, divided) if _counts_epochs(script, divided, one.loop) else None
+    return found if found is not None and isinstance(found.value, int) and found.value > 1 else None
 
 
 def _divided(script: Script, one: Scheduled) -> syntax.BinaryOperation | None:
@@ -147,6 +155,16 @@ def _divisor(script: Script, divided: syntax.BinaryOperation) -> Constant | None
     return constant if constant is not None and isinstance(constant.value, int) else None
 
 
+def _counts_turns(script: Script, divided: syntax.BinaryOperation, loop: syntax.For | syntax.While) -> bool:
+    """Whether what is divided is counted by a loop around the one over steps."""
+    names = script.source.inside(divided.left, syntax.Name)
+    bound = (binding.node for name in names for binding in script.names.reaching(name))
+    targets = [script.source.enclosing(each, syntax.For) for each in bound]
+    return bool(targets) and all(
+        isinstance(each, syntax.For) and each is not loop and script.source.contains(each.body, loop) for each in targets
+    )
+
+
 def _counts_epochs(script: Script, divided: syntax.BinaryOperation, loop: syntax.For | syntax.While) -> bool:
     """Whether what is divided counts the turns of a loop around the one over steps, and nothing else."""
     names = list(script.source.inside(divided.left, syntax.Name))
@@ -156,6 +174,7 @@ def _counts_epochs(script: Script, divided: syntax.BinaryOperation, loop: syntax
         and isinstance(outer := script.source.enclosing(binding.node, syntax.For), syntax.For)
         and outer is not loop
         and script.source.contains(outer.body, loop)
+        and script.loops.kind(outer) is Frequency.EPOCH
         for binding in counted
     )
 

@@ -9,7 +9,7 @@ from speedlint.facts import syntax
 from speedlint.solve.dtypes import is_mask
 from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.source import is_target
-from speedlint.torch.words import FREQUENT, Role
+from speedlint.torch.words import Frequency, Role
 
 _SELECTIONS = frozenset({"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount"})
 _REDUCTIONS = frozenset({"mean", "sum", "any", "all", "max", "min", "norm"})
@@ -70,28 +70,54 @@ def _is_kept(script: Script, mask: syntax.BaseExpression, depth: int) -> bool:
     """Whether a mask is the same in every step: a variable, or a graph's own, that is bound outside them."""
     held = mask.value if isinstance(mask, syntax.Attribute) else mask
     bindings = script.names.reaching(held) if isinstance(held, syntax.Name) else []
-    if not isinstance(held, syntax.Name) or not bindings or not depth:
+    if not isinstance(held, syntax.Name) or not bindings or not depth or _may_be_changed(script, mask):
         return False
-    changed = [*script.values.changes(held), *_attributes_set(script, held)]
-    return all(script.frequency(each) not in FREQUENT for each in changed) and all(
-        _is_bound_before(script, each, mask, held, depth) for each in bindings
+    return all(_is_bound_before(script, each, mask, held, depth) for each in bindings)
+
+
+def _may_be_changed(script: Script, mask: syntax.BaseExpression) -> bool:
+    """Whether something in the program changes a mask in place, or a graph's of that name: by entries, by a method that ends
+    in ``_``, as ``out=``, or by ``setattr``."""
+    name = last_name(mask) or ""
+    places: list[tuple[Script, syntax.Node]] = (
+        [(script, use) for use in script.names.uses(mask)]
+        if isinstance(mask, syntax.Name)
+        else [
+            (each, node)
+            for each in script.everywhere(name.encode())
+            for node in each.source.of(syntax.Attribute)
+            if node.attr.value == name
+        ]
+    )
+    return any(_is_changed_in_place(*each) for each in places) or any(
+        True for each in script.everywhere(b"setattr") for _ in each.calls("setattr")
     )
 
 
-def _attributes_set(script: Script, held: syntax.Name) -> Iterator[syntax.Node]:
-    """Where attributes of a variable's object are set: ``data.train_mask = drawn``."""
-    attributes = (script.source.parents[use] for use in script.names.uses(held))
-    return (each for each in attributes if isinstance(each, syntax.Attribute) and is_target(script.source, each))
+def _is_changed_in_place(script: Script, mask: syntax.Node) -> bool:
+    up = script.source.parents[mask]
+    match up:
+        case syntax.Subscript(value=value) if value is mask:
+            return is_target(script.source, up)
+        case syntax.Attribute(attr=syntax.Name(value=method)):
+            return method.endswith("_") and not method.endswith("__")
+        case syntax.AugAssign(target=target):
+            return target is mask
+        case syntax.Arg(keyword=keyword):
+            return keyword is not None and keyword.value == "out"
+    return False
 
 
 def _is_bound_before(script: Script, binding: Binding, mask: syntax.BaseExpression, held: syntax.Name, depth: int) -> bool:
     if not isinstance(binding.node, syntax.Param):
-        return binding.kind is Kind.ASSIGN and script.frequency(binding.node) not in FREQUENT
+        value = binding.value if mask is held and not binding.path else None
+        is_of_graph = isinstance(value, syntax.Attribute) and _may_be_changed(script, value)
+        return binding.kind is Kind.ASSIGN and script.frequency(binding.node) is Frequency.ONCE and not is_of_graph
     function = script.function(held)
-    sites = script.call_sites(function) if function is not None and mask is held else []
-    given = [
-        (place, script.values.given(function, binding.node, place, call)) for place, call in sites if function is not None
-    ]
+    if function is None or mask is not held:
+        return False
+    sites = script.call_sites(function)
+    given = [(place, script.values.given(function, binding.node, place, call)) for place, call in sites]
     return bool(given) and all(each is not None and _is_kept(place, each, depth - 1) for place, each in given)
 
 
