@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.solve.flow import once
 
+_BY_NAME = (
+    re.compile(rb"(?<![\w.])(?:getattr|vars|locals|globals|eval|exec|dir)\("),
+    re.compile(rb"__dict__|\bfire\b|jsonargparse"),
+)
+"""What calls a method by a name that is not written out."""
 _INSTALLS = ("setup.py", "setup.cfg", "pyproject.toml")
 
 
@@ -62,6 +68,8 @@ def is_never_called(script: Script, node: syntax.Node) -> bool:
     module = script.source.module
     around = [up for up in script.source.ancestors(node) if script.source.parents.get(up) is module]
     function = around[0] if around else node
+    if isinstance(function, syntax.ClassDef) and _is_of_unnamed_method(script, function, node):
+        return True
     if not isinstance(function, syntax.FunctionDef) or function.decorators:
         return is_left_out(script) and not _is_installed(script)
     if is_left_out(script):
@@ -78,6 +86,34 @@ def is_never_called(script: Script, node: syntax.Node) -> bool:
     if not importers:  # too many to look into
         return script.program.is_whole(script) and next(script.program.others(script, name.encode()), None) is None
     return not any(_names(other, function) for other in importers)
+
+
+def _is_of_unnamed_method(script: Script, owner: syntax.ClassDef, node: syntax.Node) -> bool:
+    """Whether a node stands in a method that nothing in its programs names, of a class of the project's own that starts
+    where it stands: by a call or otherwise, as a text, or by a name that is computed."""
+    method = node
+    for up in script.source.ancestors(node):
+        if isinstance(up, syntax.FunctionDef) and script.source.parents[up] is owner.body:
+            method = up
+    if not isinstance(method, syntax.FunctionDef) or method.decorators or method.name.value.startswith("__"):
+        return False
+    return _is_unnamed(script, method)
+
+
+@once(False)
+def _is_unnamed(script: Script, method: syntax.FunctionDef) -> bool:
+    name, owner = method.name.value, script.names.owner(method)
+    bases = [script.name(base.value) for base in owner.bases] if owner is not None else [None]
+    if name == "forward" or any(base not in ("object", "torch.nn.Module") for base in bases):
+        return False
+    if not is_entry(script) or script.program.is_imported(script) or script.program.is_for_notebooks(script, name):
+        return False
+    if any(script.program.mentions(script, mark) for mark in _BY_NAME):
+        return False
+    named = (each for each in script.source.of(syntax.Attribute) if each.attr.value == name)
+    texts = (each for each in script.source.of(syntax.SimpleString) if name in str(each.evaluated_value))
+    names = (each for each in script.source.of(syntax.Name) if each.value == name and each is not method.name)
+    return not any(True for found in (named, texts, names) for _ in found)
 
 
 @once(False)

@@ -1,0 +1,72 @@
+"""Methods that nothing calls: what stands in them costs no run anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Project
+
+TEXT = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+IMPORTS
+
+
+class Trainer(BASE):
+    def __init__(self):
+        super().__init__()
+        self.model = nn.Sequential(*[nn.Linear(1024, 1024) for _ in range(8)]).cuda()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def fit(self, loader):
+        for x, y in loader:
+            loss = nn.functional.mse_loss(self.model(x.cuda()), y.cuda())
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+    def measure(self, loader):
+        self.model.eval()
+        total = 0.0
+        with torch.no_grad():
+            for x, y in loader:
+                total += nn.functional.mse_loss(self.model(x.cuda()), y.cuda()).item()
+        return total
+
+
+if __name__ == "__main__":
+    trainer, loader = Trainer(), DataLoader(torch.load("rows.pt"), batch_size=64, num_workers=4)
+    for _ in range(9):
+        trainer.fit(loader)
+        CALLS
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "base", "calls", "level"),
+    [
+        ("", "object", "trainer.measure(loader)", "warning"),
+        ("", "object", "# trainer.measure(loader)", "note"),
+        ("", "object", "measure = trainer.measure", "warning"),
+        ("import sys", "object", "getattr(trainer, sys.argv[1])(loader)", "warning"),
+        ("", "object", "print(dict(measure=1), 'measure')", "warning"),
+        ("from library import Base", "Base", "pass", "warning"),
+        ("import fire", "object", "fire.Fire(Trainer)", "warning"),
+    ],
+)
+def test_a_method_that_nothing_names(project: Project, imports: str, base: str, calls: str, level: str) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    text = TEXT.replace("IMPORTS", imports).replace("BASE", base).replace("CALLS", calls)
+    (found,) = project.findings("--notes", project.write("train.py", text))
+    assert found["level"] == level
+
+
+def test_a_method_of_a_module_that_others_import_is_called_there(project: Project) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    text = TEXT.replace("IMPORTS", "").replace("BASE", "object").replace("CALLS", "pass")
+    path = project.write("train.py", text)
+    calls = "trainer = Trainer()\nfor _ in range(9):\n    trainer.fit([])\n    print(trainer.measure([]))\n"
+    project.write("other.py", f"from train import Trainer\n\n{calls}")
+    (found,) = project.findings("--notes", path)
+    assert found["level"] == "warning"
