@@ -376,3 +376,48 @@ def test_a_command_that_launches_with_all_options_in_sight(tmp_path: Path, told:
     wide = "nn.Sequential(nn.Flatten(), *[nn.Linear(3072, 3072) for _ in range(20)], nn.Linear(3072, 10))"
     text = PREPARED.format(model=wide, **ACCELERATE)
     assert [each.level.value for each in _found(tmp_path, text, "SPD821")] == ([level] if level else [])
+
+
+@pytest.mark.parametrize(
+    ("base", "hook", "is_found"),
+    [
+        ("pl.LightningModule", "validation_epoch_end(self, outputs)", False),
+        ("pl.LightningModule", "on_validation_epoch_end(self)", False),
+        ("pl.LightningModule", "measured(self)", True),
+        ("torch.nn.Module", "validation_epoch_end(self, outputs)", True),
+    ],
+)
+def test_hooks_of_an_evaluation_run_without_gradients(tmp_path: Path, base: str, hook: str, is_found: bool) -> None:
+    text = f"""
+import pytorch_lightning as pl
+import torch
+from torch.utils.data import DataLoader
+
+
+class Module({base}):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(1024, 1024)
+
+    def forward(self, x):
+        return self.layer(x)
+
+    def {hook}:
+        self.eval()
+        total = 0.0
+        for x, y in DataLoader(torch.load("rows.pt")):
+            total += torch.nn.functional.mse_loss(self(x.cuda()), y.cuda()).item()
+        print(total)
+
+
+module = Module().cuda()
+optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+for epoch in range(9):
+    for x, y in DataLoader(torch.load("rows.pt")):
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(module(x.cuda()), y.cuda()).backward()
+        optimizer.step()
+"""
+    text += "    module.measured()\n" if "measured" in hook else ""
+    text += "    module.validation_epoch_end([])\n" if base == "torch.nn.Module" else ""
+    assert bool(_found(tmp_path, text, "SPD505")) is is_found

@@ -70,3 +70,38 @@ def test_a_method_of_a_module_that_others_import_is_called_there(project: Projec
     project.write("other.py", f"from train import Trainer\n\n{calls}")
     (found,) = project.findings("--notes", path)
     assert found["level"] == "warning"
+
+
+HEIRS = """
+from train import Trainer
+
+
+class Longer(Trainer):
+    def measure(self, loader):
+        BODY
+
+
+trainer = Longer()
+for _ in range(9):
+    trainer.fit([])
+    print(trainer.measure([]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "more", "level"),
+    [
+        ("return 0", "", "note"),
+        ("return super().measure(loader)", "", "warning"),
+        ("return 0", "print(Trainer().measure([]))", "warning"),
+        ("return 0", "class Other(Trainer):\n    pass", "warning"),
+    ],
+)
+def test_a_method_that_each_heir_has_another_in_the_place_of(project: Project, body: str, more: str, level: str) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    text = TEXT.replace("IMPORTS", "").replace("BASE", "object").partition("if __name__")[0]
+    path = project.write("train.py", text)
+    loops = "for _ in range(9):\n    Trainer().fit([])\n    Trainer().measure([])\n" if "Trainer()" in more else ""
+    project.write("start.py", HEIRS.replace("BODY", body) + f"\n{more}\n{loops}")
+    found = project.findings("--notes", path)
+    assert [each["level"] for each in found] == [level]

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
+from speedlint.solve import heirs
 from speedlint.solve.flow import once
+from speedlint.solve.terms import Definition
 
 _BY_NAME = (
     re.compile(rb"(?<![\w.])(?:getattr|vars|locals|globals|eval|exec|dir)\("),
@@ -90,14 +92,15 @@ def is_never_called(script: Script, node: syntax.Node) -> bool:
 
 def _is_of_unnamed_method(script: Script, owner: syntax.ClassDef, node: syntax.Node) -> bool:
     """Whether a node stands in a method that nothing in its programs names, of a class of the project's own that starts
-    where it stands: by a call or otherwise, as a text, or by a name that is computed."""
+    where it stands: by a call or otherwise, as a text, or by a name that is computed; or in one of a class that nothing
+    makes, and all whose heirs have another in its place."""
     method = node
     for up in script.source.ancestors(node):
         if isinstance(up, syntax.FunctionDef) and script.source.parents[up] is owner.body:
             method = up
     if not isinstance(method, syntax.FunctionDef) or method.decorators or method.name.value.startswith("__"):
         return False
-    return _is_unnamed(script, method)
+    return _is_unnamed(script, method) or _is_overridden(script, method)
 
 
 @once(False)
@@ -114,6 +117,26 @@ def _is_unnamed(script: Script, method: syntax.FunctionDef) -> bool:
     texts = (each for each in script.source.of(syntax.SimpleString) if name in str(each.evaluated_value))
     names = (each for each in script.source.of(syntax.Name) if each.value == name and each is not method.name)
     return not any(True for found in (named, texts, names) for _ in found)
+
+
+@once(False)
+def _is_overridden(script: Script, method: syntax.FunctionDef) -> bool:
+    owner, name = script.names.owner(method), method.name.value
+    derived = heirs.derived(Definition(script, owner)) if owner is not None and not _is_installed(script) else []
+    if owner is None or not derived:
+        return False
+    for place in script.everywhere(owner.name.value.encode()):
+        for call in place.written_calls(owner.name.value):
+            made = place.definition(call.func)
+            if made is None or made.node is owner:
+                return False
+    own = [each.script.roles.calls.method(each, name) for each in derived]
+    return all(each is not None and each.node is not method and not _asks_base(each.script, each.node, name) for each in own)
+
+
+def _asks_base(script: Script, node: syntax.Node, name: str) -> bool:
+    """Whether a method of an heir runs the one of its base, ``super().name()`` or ``Base.name(self)``."""
+    return any(each.attr.value == name for each in script.source.inside(node, syntax.Attribute))
 
 
 @once(False)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.solve.terms import Definition
 from speedlint.source import is_name
 from speedlint.torch import library
 
@@ -28,12 +29,21 @@ def gradients_off(script: Script, node: syntax.Node, depth: int = 0) -> bool | N
     if said is not False:
         return said
     function = script.function(node)
+    if function is not None and _is_evaluation_hook(script, function):
+        return True
     if depth > _DEPTH or _is_switched_before(script, node, function):
         return None
     calls = script.call_sites(function) if function is not None else []
     if function is not None and not calls and script.names.owner(function) is not None:
         calls = list(_by_name(script, function.name.value))
     return None if any(gradients_off(other, call, depth + 1) is not False for other, call in calls) else False
+
+
+def _is_evaluation_hook(script: Script, function: syntax.FunctionDef) -> bool:
+    """Whether a method is one that Lightning calls in an evaluation, with gradients off."""
+    owner = script.names.owner(function) if function.name.value in library.HOOKS_WITHOUT_GRADIENTS else None
+    bases = set(script.roles.calls.foreign_bases(Definition(script, owner))) if owner is not None else set()
+    return not bases.isdisjoint(library.LIGHTNING_MODULES | library.LIGHTNING_CALLBACKS)
 
 
 def _by_name(script: Script, method: str) -> Iterator[tuple[Script, syntax.Call]]:

@@ -274,6 +274,13 @@ class Hook(NamedTuple):
     result: int | None = None
 
 
+HOOKS_WITHOUT_GRADIENTS = frozenset(
+    f"{when}{kind}{what}"
+    for kind in ("validation", "test", "predict")
+    for when, what in (("", "_step"), ("", "_epoch_end"), ("on_", "_epoch_end"), ("on_", "_epoch_start"))
+)
+"""Methods of Lightning's that its trainer calls where gradients are off (pytorch_lightning 1.8, ``training_epoch_loop.py``;
+lightning 2.6, the ``no_grad`` context of its evaluation loops)."""
 _STEP, _EVAL_STEP = Frequency.STEP, Frequency.EVAL_STEP
 _AROUND_UPDATES = dict.fromkeys(("on_after_backward", "on_before_optimizer_step", "on_before_zero_grad"), Hook(_STEP))
 HOOKS: tuple[tuple[frozenset[str], dict[str, Hook]], ...] = (
