@@ -95,6 +95,7 @@ for _ in range(9):
         ("return super().measure(loader)", "", "warning"),
         ("return 0", "print(Trainer().measure([]))", "warning"),
         ("return 0", "class Other(Trainer):\n    pass", "warning"),
+        ("return 0", "import sys\nimport train\ntrain.__dict__[sys.argv[1]]().measure([])", "warning"),
     ],
 )
 def test_a_method_that_each_heir_has_another_in_the_place_of(project: Project, body: str, more: str, level: str) -> None:

@@ -123,7 +123,7 @@ def _is_unnamed(script: Script, method: syntax.FunctionDef) -> bool:
 def _is_overridden(script: Script, method: syntax.FunctionDef) -> bool:
     owner, name = script.names.owner(method), method.name.value
     derived = heirs.derived(Definition(script, owner)) if owner is not None and not _is_installed(script) else []
-    if owner is None or not derived:
+    if owner is None or not derived or any(script.program.mentions(script, mark) for mark in _BY_NAME):
         return False
     for place in script.everywhere(owner.name.value.encode()):
         for call in place.written_calls(owner.name.value):
