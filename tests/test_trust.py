@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 PAGE = (ROOT / "docs" / "trust.md").read_text()
 DRAWS = re.findall(r"^\| (\d+)(?:, [^|]*)? \| \w+ \| (\d+) \| (\d+) \| ?(\d*) \| (\d+) \|$", PAGE, re.MULTILINE)
 NEWEST = re.findall(
-    r"^\| (?:70|46|3[24569]) (?:repositories [^|]*|others|more|better[^|]*|of [^|]*) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$",
+    r"^\| (?:70|46|3\d) (?:repositories [^|]*|others|more|better[^|]*|of [^|]*) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$",
     PAGE,
     re.MULTILINE,
 )
