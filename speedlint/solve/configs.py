@@ -42,6 +42,7 @@ _PLAIN = re.compile(r"[\w-]+")
 """The name of a configuration in a group."""
 _TARGET_KEY = "_target_"
 _TARGET = frozenset((_TARGET_KEY.encode(),))
+_DEFAULTS = frozenset({"defaults"})
 _OPENS = frozenset({"open", "io.open", "codecs.open"})
 _LARGEST = 1 << 20
 _BRACKET = re.compile(rb"[][{}]")
@@ -189,28 +190,41 @@ def _keys(script: Script, group: Entry) -> set[str] | None:
     import yaml
 
     listed = group.at("defaults")
-    found = set(_names(group.node))
+    found = _names(group.node)
     for each in listed.node.value if listed is not None and isinstance(listed.node, yaml.SequenceNode) else ():
         other = _read(script, str(group.path.parent / f"{each.value}.yaml")) if isinstance(each, yaml.ScalarNode) else None
         if isinstance(each, yaml.ScalarNode) and each.value == "_self_":
             continue
         if other is None or other.at("defaults") is not None:
             return None
-        found |= set(_names(other.node))
+        found |= _names(other.node)
     return found
 
 
-def _names(node: yaml.Node) -> Iterator[str]:
-    """The names of all keys of a mapping, however deep they stand."""
+def _names(node: yaml.Node) -> set[str]:
+    return {name for name, _ in _pairs(node) if name is not None}
+
+
+def _pairs(node: yaml.Node, *, without: frozenset[str] = frozenset()) -> Iterator[tuple[str | None, yaml.Node]]:
+    """The keys of all mappings, however deep, each with its value, a node once; nothing below the keys of ``without``. A key
+    is None where it is no scalar."""
     import yaml
 
     todo, seen = [node], set[int]()
     while todo:
         now = todo.pop()
-        if isinstance(now, yaml.MappingNode) and id(now) not in seen:
-            seen.add(id(now))
-            yield from (name.value for name, _ in now.value if isinstance(name, yaml.ScalarNode))
-            todo += [value for _, value in now.value]
+        if id(now) in seen:
+            continue
+        seen.add(id(now))
+        match now:
+            case yaml.MappingNode(value=pairs):
+                for name, value in pairs:
+                    key = name.value if isinstance(name, yaml.ScalarNode) else None
+                    yield key, value
+                    if key not in without:
+                        todo.append(value)
+            case yaml.SequenceNode(value=parts):
+                todo += parts
 
 
 def _read(script: Script, path: str) -> Entry | None:
@@ -239,34 +253,14 @@ def targets(script: Script, given: syntax.BaseExpression) -> tuple[str, ...]:
             continue
         if f"@{key}".encode() in disk.read(path):
             return ()
-        values = [*_values_under(whole.node, key), *([whole.node] if key in inner[:-1] else [])]
+        values = [value for name, value in _pairs(whole.node, without=_DEFAULTS) if name == key]
+        values += [whole.node] if key in inner[:-1] else []
         made = [Entry(path, each).at(_TARGET_KEY) for each in values]
         parts = [Entry(path, each).at("_partial_") for each in values]
         if any(each is None or not isinstance(each.scalar, str) or "$" in each.scalar for each in made) or any(parts):
             return ()
         found.update(dict.fromkeys(str(each.scalar) for each in made if each is not None))
     return tuple(found)
-
-
-def _values_under(node: yaml.Node, key: str) -> Iterator[yaml.Node]:
-    """What stands under a key, however deep, but in lists of defaults."""
-    import yaml
-
-    todo, seen = [node], set[int]()
-    while todo:
-        now = todo.pop()
-        if id(now) in seen:
-            continue
-        seen.add(id(now))
-        if isinstance(now, yaml.MappingNode):
-            for name, value in now.value:
-                word = name.value if isinstance(name, yaml.ScalarNode) else ""
-                if word == key:
-                    yield value
-                if word != "defaults":
-                    todo.append(value)
-        elif isinstance(now, yaml.SequenceNode):
-            todo += now.value
 
 
 def _keys_of(script: Script, given: syntax.BaseExpression, depth: int) -> Iterator[str | None]:
@@ -336,23 +330,9 @@ def _values(node: yaml.Node, key: str) -> Iterator[object]:
     """The values under a key, however deep it stands; those of a range or a list of choices, each."""
     import yaml
 
-    todo, seen = [node], set[int]()
-    while todo:
-        now = todo.pop()
-        if id(now) in seen:
-            continue
-        seen.add(id(now))
-        match now:
-            case yaml.MappingNode(value=pairs):
-                for name, value in pairs:
-                    if isinstance(name, yaml.ScalarNode) and name.value == key:
-                        yield from (
-                            Entry(Path(), each).scalar if isinstance(each, yaml.ScalarNode) else each
-                            for each in _each(value)
-                        )
-                    todo.append(value)
-            case yaml.SequenceNode(value=parts):
-                todo += parts
+    for name, value in _pairs(node):
+        if name == key:
+            yield from (Entry(Path(), each).scalar if isinstance(each, yaml.ScalarNode) else each for each in _each(value))
 
 
 def _each(node: yaml.Node) -> list[yaml.Node]:
