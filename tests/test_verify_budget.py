@@ -18,7 +18,7 @@ from speedlint.output.verify_live import Live
 from speedlint.registry import Registry
 from speedlint.verify import forecast, parity, session, stats
 from speedlint.verify import runner as running
-from speedlint.verify.budget import Budget, BudgetError, HungError, bounded
+from speedlint.verify.budget import FOR_LOSSES, Budget, BudgetError, HungError, bounded
 from speedlint.verify.nvml import Meter
 from speedlint.verify.parity import Parity, Tier
 from speedlint.verify.plan import Command, Plan, Version
@@ -137,10 +137,16 @@ def test_two_pairs_are_no_ratio() -> None:
     two = timing_of([11.2, 6.3])
     assert not two.has_ratio
     assert two.verdict is Verdict.UNCLEAR
-    report = report_of(None, wanting=forecast.of_runs(300, 60))
+    report = report_of(None, wanting=forecast.of_runs(300, 60, 3))
     assert report.exit_code(None) == UNCLEAR
     assert "x" not in verify_words.headline(report).replace("inconclusive", "")
     assert "--budget 720" in verify_words.wanting(report)
+
+
+def test_the_budget_named_has_room_for_all_losses_in_their_share() -> None:
+    wanted = forecast.of_runs(300, 40, 14)
+    assert wanted.budget is not None
+    assert FOR_LOSSES * wanted.budget >= 14 * 40
 
 
 def test_where_too_few_pairs_fitted_after_the_losses_the_budget_named_has_room_for_all() -> None:

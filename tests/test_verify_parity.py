@@ -96,6 +96,17 @@ def test_an_original_whose_losses_are_no_numbers_is_compared_with_nothing() -> N
     assert (found.tier, "of the original's 30 losses 1 are numbers" in found.why) == (Tier.UNKNOWN, True)
 
 
+@pytest.mark.parametrize(("other", "unrun"), [(moved(1e-6, 3), 3), (moved(0.1), 8)])
+def test_losses_that_are_apart_are_told_where_there_is_no_time_for_more_runs(other: tuple[float, ...], unrun: int) -> None:
+    """No further run is begun: what is left is for the pairs."""
+    runs = [run(), run(), run(other)]
+    runner: Any = SimpleNamespace(run=lambda *_: runs.pop(0), has_time=lambda _kind, _count: False)
+    version = Version("original", Path(), Command("python", "train.py", False, (), (), Path()))
+    found = judge(runner, version, replace(version, name="fixed"))
+    assert (found.tier, found.unrun, found.fixed) == (Tier.UNKNOWN, unrun, other)
+    assert f"takes {unrun} more runs, for which the budget" in found.why
+
+
 def test_an_original_that_does_not_repeat_itself_has_no_identical() -> None:
     found = compare(run(), run(moved(1e-7, 3)), run())
     assert found.tier is Tier.NUMERIC

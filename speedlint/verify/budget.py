@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+FOR_LOSSES = 0.6
+"""What part of the time after planning the losses may take; what they leave is for the pairs."""
 Clock = Callable[[], float]
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from speedlint.verify import stats
-from speedlint.verify.runner import LOSS_RUNS
+from speedlint.verify.budget import FOR_LOSSES
 from speedlint.verify.stats import Estimate, Verdict
 from speedlint.verify.timing import Timing
 
@@ -49,9 +49,11 @@ def more_pairs(timing: Timing) -> int | None:
     return None
 
 
-def of_runs(spent: float, longest: float) -> Wanting:
-    """What is missing where the losses could not be compared, after ``spent`` seconds; the longest run took ``longest``."""
-    return Wanting(budget=rounded(_SPARE * max(spent, (LOSS_RUNS + 1 + _FOR_PAIRS) * longest)))
+def of_runs(spent: float, longest: float, runs: int) -> Wanting:
+    """What is missing where the losses could not be compared, after ``spent`` seconds; the longest run took ``longest``, and
+    comparing them takes ``runs``."""
+    losses = runs + 1  # and the rehearsal
+    return Wanting(budget=rounded(_SPARE * max(spent, losses / FOR_LOSSES * longest, (losses + _FOR_PAIRS) * longest)))
 
 
 def of_timing(timing: Timing, spent: float, run: float, pairs: int) -> Wanting:

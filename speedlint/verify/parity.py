@@ -61,6 +61,7 @@ class Parity:
         repeatable: whether two runs of the original, under the same seeds, agree bit for bit.
         original_seeds, fixed_seeds: the losses under further seeds, where they were needed.
         beyond: what is known of the script after these losses: evaluation, saving, its end. Empty where nothing was left.
+        unrun: how many more runs it takes to compare the losses, for which there was no time.
     """
 
     tier: Tier
@@ -75,6 +76,7 @@ class Parity:
     original_seeds: tuple[tuple[float, ...], ...] = field(default=())
     fixed_seeds: tuple[tuple[float, ...], ...] = field(default=())
     beyond: str = ""
+    unrun: int = 0
 
 
 class BrokenError(Exception):
@@ -105,6 +107,8 @@ def judge(runner: Runner, original: Version, fixed: Version) -> Parity:
         return Parity(Tier.DIFFERENT, why, once.losses, other.losses)
     found = compare(once, again, other)
     if found.tier is Tier.UNKNOWN and may_be_rounding(found, once, other):
+        if not runner.has_time(mode.kind, ROUNDED):
+            return _apart(found, ROUNDED)
         unit, passing = precision(found, once, other)
         modes = [replace(mode, rounding=Rounding(seed, unit, passing)) for seed in range(ROUNDED)]
         found = with_drift(found, unit, [again.losses, *(runner.run(original, each).losses for each in modes)])
@@ -203,6 +207,9 @@ def _with_seeds(found: Parity, runner: Runner, versions: tuple[Version, Version]
     if not paired:
         mine.append(again.losses)
     for count in (seeds.FEW, seeds.MANY):
+        more = 2 * count - len(mine) - len(theirs)
+        if not runner.has_time(mode.kind, more):
+            return _apart(found, more)
         for side, version in zip((mine, theirs), versions, strict=True):
             for seed in range(len(side), count):
                 sample = runner.run(version, replace(mode, offset=seed))
@@ -214,6 +221,15 @@ def _with_seeds(found: Parity, runner: Runner, versions: tuple[Version, Version]
         if is_clear:
             break
     return answered
+
+
+def _apart(found: Parity, unrun: int) -> Parity:
+    """Losses that are not the same, where there is no time for the further runs that would say what that means."""
+    why = (
+        f"the first losses are {found.first:.1e} apart and later ones up to {found.drift:.1e}; to tell that from "
+        f"rounding or chance takes {unrun} more runs, for which the budget (`--budget`) does not suffice"
+    )
+    return replace(found, why=why, unrun=unrun)
 
 
 def with_seeds(

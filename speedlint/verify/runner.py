@@ -169,6 +169,7 @@ class Runner:
         refused: the paths outside of the copies that the runs wanted to write to.
         begins: is told of each run that begins.
         compared: the first run of each version for its losses, by the version's name.
+        loss_runs: how many runs for losses are over.
         furthest: the most steps that a timed run of the original came through.
         uses_gpu: whether a run has used one.
         longest: the seconds that the longest run of each kind took, from its copy on.
@@ -184,6 +185,7 @@ class Runner:
         self.furthest = 0
         self.begins: Callable[[Mode], None] = lambda _mode: None
         self.compared: dict[str, Sample] = {}
+        self.loss_runs = 0
         self._loss_steps = limits.steps + limits.longest_warmup
         self.writable = (scratch.folder, scratch.temporary, *scratch.allowed, *confine.shared_gpu())
         self.starter, self.is_confined = confine.prefix(*self.writable), confine.version() >= 1
@@ -208,7 +210,8 @@ class Runner:
         """
         began = time.monotonic()
         is_loss = mode.kind == "loss"
-        self._admit(mode.kind, self.losses_until if mode.kind in _COMPARED else self.until)
+        if not self.has_time(mode.kind):
+            raise BudgetError(_SPENT)
         if is_loss and mode.kind not in self.longest:
             within = (self.losses_until - began) / (LOSS_RUNS + 1)  # one to spare
         with self.meter.reading() as rows:
@@ -224,6 +227,7 @@ class Runner:
         sample = self._sample(run)
         self.longest[mode.kind] = max(self.longest.get(mode.kind, 0.0), time.monotonic() - began)
         if is_loss:
+            self.loss_runs += 1
             self.compared.setdefault(version.name, sample)
         if is_loss and run.is_told_to_end:
             self._loss_steps = sample.done
@@ -258,9 +262,10 @@ class Runner:
         took_turns = all(run.turns_given for run in runs) and not any(sample.note for sample in samples)
         return samples if took_turns else None
 
-    def _admit(self, kind: str, until: float) -> None:
-        if time.monotonic() + self.longest.get(kind, 0.0) > until:
-            raise BudgetError(_SPENT)
+    def has_time(self, kind: str, count: int = 1) -> bool:
+        """Whether so many more runs of a kind fit into its time, by the longest before them."""
+        until = self.losses_until if kind in _COMPARED else self.until
+        return time.monotonic() + count * self.longest.get(kind, 0.0) <= until
 
     def can_take_turns(self, sample: Sample, count: int) -> bool:
         """Whether ``count`` runs such as the one that gave ``sample`` can be held in memory and stopped, each by itself.

@@ -11,7 +11,7 @@ from speedlint import host
 from speedlint.registry import Registry
 from speedlint.verify import attribution, forecast, machine, parity, seeds
 from speedlint.verify.applying import unpaid
-from speedlint.verify.budget import Budget, BudgetError, HungError, bounded
+from speedlint.verify.budget import FOR_LOSSES, Budget, BudgetError, HungError, bounded
 from speedlint.verify.gpus import OFTEN
 from speedlint.verify.nvml import Meter
 from speedlint.verify.parity import BrokenError, Parity, Tier
@@ -24,8 +24,6 @@ from speedlint.verify.stats import Verdict
 from speedlint.verify.targets import targets
 from speedlint.verify.timing import Timing, TimingError, measure, timed_run
 
-_FOR_LOSSES = 0.6
-"""What part of the time after planning the losses may take; what they leave is for the pairs."""
 _NO_TIME = "the budget (`--budget`) does not suffice for comparing the losses"
 _FOR_ALL_FIXES = 0.5
 """With ``--per-fix``: what part of the time after the losses is for all fixes together."""
@@ -73,7 +71,7 @@ def verify(
     """Measures, and reports what there is where it is interrupted. Raises UserError."""
     budget = effort.budget
     runner = Runner(plan, scratch, limits, meter, watch.running)
-    runner.until, runner.losses_until = budget.deadline, budget.share(_FOR_LOSSES)
+    runner.until, runner.losses_until = budget.deadline, budget.share(FOR_LOSSES)
     runner.begins = _counting(watch)
     notes = [*_surroundings(), *_of_runner(runner)]
     timing: Timing | None = None
@@ -116,8 +114,9 @@ def verify(
         problem = "interrupted: this is what was measured until then"
     measured = timing if timing is not None and timing.has_ratio else None
     missing = None
-    if not problem and not hangs and likeness.why == _NO_TIME:
-        missing = forecast.of_runs(budget.spent, max(runner.longest.values(), default=0.0))
+    if not problem and not hangs and likeness.unrun:
+        longest = max(runner.longest.values(), default=0.0)
+        missing = forecast.of_runs(budget.spent, longest, max(LOSS_RUNS, runner.loss_runs + likeness.unrun))
     elif not problem and not hangs and measured is None and timing is not None:
         missing = forecast.of_timing(timing, budget.spent, timed_run(runner), effort.pairs)
     elif measured is not None and measured.is_unclear_for_noise:
@@ -174,7 +173,7 @@ def _kept(
     except BudgetError:
         return None
     watch.phase("comparing and timing what pays")
-    runner.losses_until = effort.budget.share(_FOR_LOSSES)
+    runner.losses_until = effort.budget.share(FOR_LOSSES)
     timing = Timing(unit="epoch" if runner.limits.epochs else "step")
     likeness = Parity(Tier.UNKNOWN, _NO_TIME)
     try:
@@ -196,7 +195,7 @@ def _losses(runner: Runner, original: Version, other: Version) -> Parity:
     except HungError:
         raise
     except BudgetError:
-        return Parity(Tier.UNKNOWN, _NO_TIME)
+        return Parity(Tier.UNKNOWN, _NO_TIME, unrun=1)
 
 
 def _counting(watch: Watch) -> Callable[[Mode], None]:
