@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import fnmatch
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +68,12 @@ _OPEN = re.compile(
     re.IGNORECASE,
 )
 _TOOLKIT = re.compile(r"conda\s+install\b[^\n]*\bpytorch\b[^\n]*\bcudatoolkit={1,2}(\d+\.\d+)", re.IGNORECASE)
-_LAST_FOR_TOOLKIT: dict[str, Release] = {"8.0": (1, 0), "9.0": (1, 1), "9.2": (1, 7), "10.0": (1, 4)}
-"""The last torch release that conda has for a CUDA toolkit, from PyTorch's page of previous versions."""
+_TOOLKIT_PINNED = re.compile(r"^[ \t]*-[ \t]*[\"']?(?:[\w-]+::)?cudatoolkit[ \t]*={1,2}[ \t]*(\d+\.\d+)", re.MULTILINE)
+"""A CUDA toolkit that a file of conda's asks for: ``- nvidia::cudatoolkit=11.1``."""
+_TOOLKITS = {"8.0": 0, "9.0": 1, "10.0": 4, "9.2": 7, "11.0": 7, "10.1": 8, "11.1": 10, "10.2": 12, "11.3": 12, "11.6": 12}
+_LAST_FOR_TOOLKIT: dict[str, Release] = {toolkit: (1, minor) for toolkit, minor in _TOOLKITS.items()}
+"""The last torch release that PyTorch's channel of conda has for a CUDA toolkit, from its page of previous versions: later
+ones than 1.12 ask for ``pytorch-cuda`` instead."""
 _PYTHON = re.compile(
     rf"{_BEGIN}python[`*]*\s*(?:={{1,2}}|:)?\s*v?(3\.[5-7])(?:\.\d+)?[`*.,;]*\s*(?:pip\s+packages\s*:?|\(.*\))?\s*$"
     r"|conda\s+create\b[^\n]*\bpython={1,2}(3\.[5-7])\b",
@@ -114,10 +118,7 @@ def old_torch(start: Path, root: Path, disk: Disk) -> tuple[Path, Release] | Non
     """
     for folder in _project_folders(start, root, disk):
         for file in _matching(folder, ("README*",), disk):
-            try:
-                asked = _OLD_TORCH.search(disk.read(file).decode("utf-8", "replace"))
-            except OSError:
-                continue
+            asked = _OLD_TORCH.search(_text(file, disk))
             if asked is not None:
                 return file, (0, int(asked[1]))
     return None
@@ -131,25 +132,32 @@ def told_torch(start: Path, root: Path, disk: Disk) -> Release | None:
     """
     for folder in _project_folders(start, root, disk):
         for file in (file for patterns in _TELL for file in _matching(folder, patterns, disk)):
-            try:
-                text = disk.read(file).decode("utf-8", "replace")
-            except OSError:
-                continue
+            text = _text(file, disk)
             if "torch" in text.lower() and (told := _told(text)) is not None:
                 return told
         lists = (patterns for patterns, read in _READERS.items() if read in (_from_text, _from_conda))
-        pythons = {each for patterns in lists for file in _matching(folder, patterns, disk) for each in _pinned(file, disk)}
-        if pythons:
-            return max(map(_LAST_FOR_PYTHON.__getitem__, pythons)) if pythons <= _LAST_FOR_PYTHON.keys() else None
+        texts = [_text(file, disk) for patterns in lists for file in _matching(folder, patterns, disk)]
+        pythons, toolkits = (
+            [each for text in texts for each in of.findall(text)] for of in (_PYTHON_PINNED, _TOOLKIT_PINNED)
+        )
+        if pythons or toolkits:
+            return _last(pythons, toolkits)
     return None
 
 
-def _pinned(file: Path, disk: Disk) -> list[str]:
-    """The Pythons that a list of packages asks for exactly."""
+def _text(file: Path, disk: Disk) -> str:
+    """What stands in a file, nothing where it cannot be read."""
     try:
-        return _PYTHON_PINNED.findall(disk.read(file).decode("utf-8", "replace"))
+        return disk.read(file).decode("utf-8", "replace")
     except OSError:
-        return []
+        return ""
+
+
+def _last(pythons: Sequence[str], toolkits: Sequence[str]) -> Release | None:
+    """The last torch release for one of some Pythons and one of some CUDA toolkits, as far as each of a kind is known."""
+    kinds = ((pythons, _LAST_FOR_PYTHON), (toolkits, _LAST_FOR_TOOLKIT))
+    known = (max(map(last.__getitem__, asked)) for asked, last in kinds if asked and last.keys() >= set(asked))
+    return min(known, default=None)
 
 
 def _told(text: str) -> Release | None:
@@ -159,11 +167,7 @@ def _told(text: str) -> Release | None:
     named = [_release(groups.get("pinned") or groups["exact"]) for groups in found]
     if named:
         return max(named)
-    toolkits = [_LAST_FOR_TOOLKIT.get(toolkit) for toolkit in _TOOLKIT.findall(text)]
-    pythons = [_LAST_FOR_PYTHON[one or other] for one, other in _PYTHON.findall(text)]
-    last = [max(pythons)] if pythons else []
-    last += [max(each for each in toolkits if each)] if toolkits and all(toolkits) else []
-    return min(last, default=None)
+    return _last([one or other for one, other in _PYTHON.findall(text)], _TOOLKIT.findall(text))
 
 
 def _release(text: str) -> Release:

@@ -125,7 +125,8 @@ def test_requirement(tmp_path: Path, file: str, text: str, release: tuple[int, i
         ("conda install pytorch==1.4\npip install torch==1.8.1\n", (1, 8)),
         ("Official implementation (PyTorch 1.7.1) of our paper.\n", (1, 7)),
         ("conda install pytorch torchvision cudatoolkit=10.0 -c pytorch\n", (1, 4)),
-        ("conda install pytorch torchvision cudatoolkit=11.3 -c pytorch\n", None),
+        ("conda install pytorch torchvision cudatoolkit=11.3 -c pytorch\n", (1, 12)),
+        ("conda install pytorch torchvision cudatoolkit=11.8 -c pytorch\n", None),
         ("* Python 3.6\n* pytorch\n", (1, 10)),
         ("conda create -n run python=3.7\nconda install pytorch\n", (1, 13)),
         ("* Python 3.6\n* tensorflow\n", None),
@@ -157,6 +158,8 @@ def test_what_a_readme_leaves_to_who_installs_what_it_says(
     ("file", "text", "release"),
     [
         ("environment.yml", "dependencies:\n  - python=3.7\n  - pytorch\n", (1, 13)),
+        ("conda_env.yml", "dependencies:\n  - python=3.8\n  - pytorch::pytorch\n  - nvidia::cudatoolkit=11.1\n", (1, 10)),
+        ("environment.yml", "dependencies:\n  - python=3.10\n  - pytorch\n  - cudatoolkit=11.3\n", (1, 12)),
         ("conda_env.yml", "dependencies:\n- python=3.9.12=h12debd9_0\n- pytorch\n", (2, 8)),
         ("requirements.txt", "# platform: linux-64\nnumpy=1.19.2=py36\npython=3.6.0=0\n", (1, 10)),
         ("environment.yml", "dependencies:\n  - python=3.12\n", None),
