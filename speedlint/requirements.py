@@ -26,7 +26,8 @@ _UPPER = re.compile(rf"({_EXACTLY}|<=?|~=)\s*v?(\d+)(?:\.(\d+))?(?:\.(\d+))?")
 _LISTED = re.compile(r"^\s*([A-Za-z][\w.-]*)[ \t]+v?(\d+(?:\.\d+)+(?:\+\w+)?)(?:[ \t]+[\w.-]+){0,2}[ \t]*$")
 """A line of a list that no tool reads, or that one printed: ``torch 1.4.0``, ``torch   1.13.1   pypi_0   pypi``."""
 _OLD_TORCH = re.compile(
-    r"^\s*(?:[-*+]\s+)?[\[`*]*(?:python[^,\n]*,\s*)?pytorch[\]`*]*\s*(?:==?\s*|v)?0\.([123])(?:\.\d+)?[`*]*\s*(?:,|$)",
+    r"^\s*(?:[-*+]\s+)?[\[`*]*(?:python[^,\n]*,\s*)?pytorch[\]`*]*\s*(?:==?\s*|v)?0\.([123])(?:\.\d+)?[`*]*"
+    r"\s*(?:,|(?:\((?![^()\n]*(?:\bor\b|newer|later|above|higher|[>+]))[^()\n]*\)\s*)?$)",
     re.IGNORECASE | re.MULTILINE,
 )
 _NAMES = {"torch": r"(?:py)?torch"}

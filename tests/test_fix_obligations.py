@@ -114,6 +114,24 @@ CASES = {
         ),
         "several GPUs",
     ),
+    "autocast and a pass without gradients": (
+        "SPD101",
+        (),
+        (
+            "loss = criterion(model(x), y)",
+            "z = model(x)\n        with torch.no_grad():\n            y = y + model(x)\n        loss = criterion(z, y)",
+        ),
+        "`model(x)` runs without gradients in between",
+    ),
+    "autocast and a pass without gradients in a function": (
+        "SPD101",
+        ("def main", "@torch.no_grad()\ndef guessed(net, x):\n    return net(x)\n\n\ndef main"),
+        (
+            "loss = criterion(model(x), y)",
+            "made = model(x)\n        y = y + guessed(model, x)\n        loss = criterion(made, y)",
+        ),
+        "`net(x)` runs without gradients in between",
+    ),
     "autocast and an amount of any size": (
         "SPD101",
         (),

@@ -55,3 +55,57 @@ def test_reads_of_what_a_function_out_of_sight_gives(project: Project, computed:
     found = project.findings(project.write("train.py", TRAINS.format(computed=indented)))
     assert len(found) == reads
     assert all(each["fix"] is None for each in found)
+
+
+ANNOTATED = """
+import torch
+from omegaconf import OmegaConf
+
+from made import made
+from nets import Net, Rows
+
+class Run:
+    def __init__(self, config):
+        self.model: {annotation} = made(config.model)
+
+    def fit(self, loader: torch.utils.data.DataLoader):
+        self.model.cuda()
+        optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        for images, labels in loader:
+            loss = self.model.loss(images.cuda(), labels.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+Run(OmegaConf.load("run.yaml")).fit(torch.utils.data.DataLoader(torch.load("pairs.pt"), num_workers=4))
+"""
+NETS = """
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 256, 3), nn.ReLU(), nn.Conv2d(256, 256, 3), nn.AdaptiveAvgPool2d(1))
+
+    def forward(self, images):
+        return self.body(images).flatten(1)
+
+    def loss(self, images, labels):
+        return nn.functional.cross_entropy(self(images), labels)
+
+
+class Rows:
+    def loss(self, images, labels):
+        return images.mean()
+"""
+
+
+@pytest.mark.parametrize(("annotation", "count"), [("Net", 1), ("Rows", 0), ("object", 0)])
+def test_what_is_made_out_of_sight_is_what_it_is_annotated_with(project: Project, annotation: str, count: int) -> None:
+    """A network of the project's own, from another file, whose method runs the step; nothing is written for it."""
+    project.configure("select = ['SPD101']\ntorch = '2.13'")
+    project.write("nets.py", NETS)
+    found = project.findings(project.write("train.py", ANNOTATED.format(annotation=annotation)), "--notes")
+    assert [each["fix"] for each in found] == [None] * count

@@ -1241,7 +1241,17 @@ def test_wrappers_side_by_side_are_one_finding(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ids", "level"), [("[0]", "note"), ("several", "warning"), ("one", "note"), ("[*one]", "warning"), ("None", "warning")]
+    ("ids", "level"),
+    [
+        ("[0]", "note"),
+        ("several", "warning"),
+        ("one", "note"),
+        ("[*one]", "note"),
+        ("[i for i in range(len(one))]", "note"),
+        ("[i for i in range(len(several))]", "warning"),
+        ("list(range(torch.cuda.device_count()))", "warning"),
+        ("None", "warning"),
+    ],
 )
 def test_a_wrapper_that_is_told_of_one_gpu(project: Project, ids: str, level: str) -> None:
     text = _text(CONVOLUTIONS, ADAM, imports="one = [1]\nseveral = [0, 1]")

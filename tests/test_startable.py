@@ -79,6 +79,37 @@ def test_a_module_that_a_folder_of_the_project_lacks(
 
 
 @pytest.mark.parametrize(
+    ("imports", "others", "level"),
+    [
+        ("from shapes.squares import Circle", {}, "note"),
+        ("from shapes.squares import Square as Circle", {}, "warning"),
+        ("from squares import Circle", {"squares.py": "class Square: ...\n"}, "note"),
+        ("from squares import Circle", {"squares.py": "class Square: ...\n", "other.py": "import train"}, "warning"),
+        ("from squares import Circle", {"squares.py": "class Square: ...\n", "old/squares.py": "Circle = 1\n"}, "note"),
+        ("from shapes import Circle", {"shapes/__init__.py": ""}, "warning"),
+        ("from shapes.squares import Circle", {"shapes/squares.py": "from shapes.more import *\n"}, "warning"),
+        ("from shapes.squares import Circle", {"shapes/squares.py": "def __getattr__(name): ...\n"}, "warning"),
+        ("from shapes.squares import Circle", {"shapes/squares.py": "globals().update(made())\n"}, "warning"),
+        ("from shapes.squares import Circle", {"shapes/squares.py": "if USES:\n    Circle = 1\n"}, "warning"),
+        (
+            "from shapes.squares import Circle",
+            {"other.py": "import train, shapes.squares as s\ns.Circle = 1"},
+            "warning",
+        ),
+        ("try:\n    from shapes.squares import Circle\nexcept ImportError:\n    Circle = None", {}, "warning"),
+        ("if torch.cuda.device_count() > 1:\n    from shapes.squares import Circle", {}, "warning"),
+    ],
+)
+def test_a_name_that_a_module_of_the_project_lacks(
+    project: Project, imports: str, others: dict[str, str], level: str
+) -> None:
+    project.write("shapes/squares.py", "class Square: ...\n")
+    for path, text in others.items():
+        project.write(path, text)
+    assert _told(project, imports=imports) == level
+
+
+@pytest.mark.parametrize(
     ("before", "starts", "level"),
     [
         ("test_set = test_set.transpose(1, 3)", STARTS, "note"),

@@ -100,6 +100,8 @@ def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ("README.md", "## Requirements\n* Python 3\n* Pytorch 0.3\n* numpy\n", (0, 3)),
         ("README.md", "Python >= 3.5.5, PyTorch == 0.3.1, torchvision == 0.2.0\n", (0, 3)),
         ("README.rst", "- `PyTorch` 0.2.0\n", (0, 2)),
+        ("README.md", "* Pytorch 0.2 (0.3 breaks the decoder)\n", (0, 2)),
+        ("README.md", "* Pytorch 0.2 (or later)\n", None),
         ("README.md", "* Pytorch 0.3+\n", None),
         ("README.md", "* PyTorch 0.3 or newer\n", None),
         ("README.md", "* Pytorch 0.4\n* PyTorch 1.0\n", None),

@@ -3,8 +3,9 @@
 ## What it does
 Finds loops that run a module over data, evaluate and never call `backward`, where gradients are on: no `torch.no_grad()`,
 `inference_mode()` or `set_grad_enabled` around them, on their function, or where it is called. Also single forward passes
-whose output is only argmaxed, those that choose an action in a loop over an environment and are never differentiated, and
-those beside the network that is trained: a teacher's or a target network's, whose output is only detached.
+whose output is only argmaxed, those in evaluation mode over all of a set at once, those that choose an action in a loop over
+an environment and are never differentiated, and those beside the network that is trained: a teacher's or a target network's,
+whose output is only detached.
 A pass in a file that is not checked is told at the call of its function. Networks whose parameters need no gradients record
 no graph and are passed over.
 
@@ -65,6 +66,7 @@ from speedlint.cures import spelling
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.shapes import acting, eras, evaluation
+from speedlint.shapes.model.evaluating import is_evaluating
 from speedlint.shapes.optimizer import differentiated, discarded
 from speedlint.shapes.sync import reads
 from speedlint.solve.gradients import gradients_off
@@ -80,13 +82,14 @@ _WHEN = {
     Frequency.EPOCH: "beside each round of training steps",
 }
 _BETWEEN = (Frequency.EPOCH, Frequency.THROTTLED)
+_WHOLE = Estimate(Worth.LOW, "one pass for each round of training steps; it keeps the activations of a whole set at once")
 _ACTION = Estimate(Worth.LOW, "a seventh of the time that the choice of an action takes, or more")
 """Three layers of 128 units, on one thread of a CPU: 116 to 162 microseconds with gradients on, 100 to 109 with them off."""
 
 
 def check(node: syntax.For | syntax.Call, script: Script) -> Iterator[Finding]:
     if isinstance(node, syntax.Call):
-        found = list(_of_decision(node, script)) or list(_of_acting(node, script))
+        found = list(_of_decision(node, script)) or list(_of_acting(node, script)) or list(_of_whole(node, script))
         yield from found or _of_dropped(node, script)
         yield from _behind(node, script)
     elif script.loops.kind(node) is Frequency.EVAL_STEP:
@@ -210,6 +213,29 @@ def _of_acting(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     except edits.CannotEdit as error:
         yield Finding(call, message, advice=f"{advice}; not written here, because {error}", worth=_ACTION)
+
+
+def _of_whole(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    """A forward pass in evaluation mode over all of a set at once, beside training steps, whose results surely reach no
+    backward pass."""
+    often = script.frequency(call)
+    if often not in _WHEN or not evaluation.is_network(script, call) or evaluation.is_in_pass(script, call):
+        return
+    if gradients_off(script, call) is not False or evaluation.needs_grad(script, call) or evaluation.is_frozen(script, call):
+        return
+    if script.is_test or not _can_switch(script) or not is_evaluating(script, call.func, call):
+        return
+    message = f"`{reads.shown(script, call)}` evaluates {_WHEN[often]} with gradients on, and nothing calls backward"
+    level = Level.NOTE if often is Frequency.THROTTLED else Level.WARNING
+    worth = _WHOLE if often is Frequency.EPOCH else None
+    advice = "put it under `with torch.no_grad():`"
+    try:
+        differentiated.check_never(script, script.source.statement(call))
+        yield Finding(call, message, Fix(_wrapped(call, script), Risk.NUMERIC), advice, level, worth=worth)
+    except differentiated.NotProven:
+        return
+    except edits.CannotEdit as error:
+        yield Finding(call, message, advice=f"{advice}; not written here, because {error}", level=level, worth=worth)
 
 
 def _of_dropped(call: syntax.Call, script: Script) -> Iterator[Finding]:

@@ -18,8 +18,9 @@ from speedlint.shapes.devices import is_of_cuda
 from speedlint.shapes.model.networks import Network, network
 from speedlint.shapes.precision import hazards
 from speedlint.shapes.precision.hazards import Hazard
-from speedlint.shapes.steps import CLIPS, Step, step_network, training_steps
-from speedlint.shapes.training import model_placements
+from speedlint.shapes.steps import CLIPS, Step, modules_of, run_without_gradients, step_network, training_steps
+from speedlint.shapes.sync.reads import shown
+from speedlint.shapes.training import model_placements, roots
 from speedlint.solve.bound import is_bound
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import all_written
@@ -202,6 +203,7 @@ def autocast_edits(step: Step, header: str) -> tuple[Edit, ...]:
 
     Raises where they do more than compute, or what they give is used in float32 afterwards."""
     first, last = _wrapped_statements(step)
+    _refuse_kept_casts(step, first, last)
     outputs.refuse_uses(step, wrapped=(first, last))
     return edits.wrap(step.script.source, first, last, header)
 
@@ -218,6 +220,25 @@ def _wrapped_statements(step: Step) -> tuple[syntax.Node, syntax.Node]:
     for statement in chosen:
         _refuse_leaving(step, statement)
     return chosen[0], chosen[-1]
+
+
+def _refuse_kept_casts(step: Step, first: syntax.Node, last: syntax.Node) -> None:
+    """Raises where a network that the step trains also runs without gradients from one statement to another: autocast keeps
+    the casts of its weights until it ends, and those that are made under ``no_grad`` pass no gradients on."""
+    script, order = step.script, step.script.source.order
+    suite = script.source.parents[first]
+    assert isinstance(suite, _SUITES)
+    trained = [node for _, node in modules_of(step)]
+    for statement in suite.body:
+        if not order[first] <= order[statement] <= order[last]:
+            continue
+        for place, call in run_without_gradients(script, statement):
+            made = roots(place, call.func)
+            if not made or not trained or any(node is each for _, node in made for each in trained):
+                raise CannotEdit(
+                    f"`{shown(place, call)}` runs without gradients in between: autocast keeps its casts of the weights, "
+                    "through which no gradient would pass"
+                )
 
 
 def common_suite(script: Script, nodes: tuple[syntax.Node, ...]) -> syntax.IndentedBlock | syntax.Module:

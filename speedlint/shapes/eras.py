@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.facts.parse import NON_BLOCKING
 from speedlint.shapes.frameworks import releases
+from speedlint.solve.dtypes import is_scalar
 from speedlint.solve.flow import once
 from speedlint.torch.words import Role
 
@@ -155,12 +156,16 @@ def _is_taken_in_two(script: Script, call: syntax.Call) -> bool:
 
 
 def _indexes_loss(script: Script, node: syntax.Subscript) -> bool:
-    """Whether it is ``loss.data[0]`` of a loss that is run backward: a tensor without dimensions."""
+    """Whether it is ``loss.data[0]`` of a tensor without dimensions, such as a loss that is run backward."""
     match node:
         case syntax.Subscript(
-            value=syntax.Attribute(value=syntax.Name() as loss, attr=syntax.Name("data")),
+            value=syntax.Attribute(value=loss, attr=syntax.Name("data")),
             slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.Integer("0")))],
         ):
+            if is_scalar(script, loss):
+                return True
+            if not isinstance(loss, syntax.Name):
+                return False
             run = (call.func.value for call in script.method_calls("backward") if isinstance(call.func, syntax.Attribute))
             same = any(isinstance(each, syntax.Name) and each.value == loss.value for each in run)
             return same and script.role(loss) is not Role.ARRAY

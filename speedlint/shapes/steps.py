@@ -35,6 +35,8 @@ _CUTTING = frozenset(
     "torch.empty_like torch.full_like torch.argmax torch.argmin torch.argsort torch.eq torch.isnan torch.isfinite".split()
 )
 """Functions whose results carry no graph."""
+_DEPTH = 3
+"""How many calls within each other are followed to a pass without gradients."""
 _WITH_INDICES = frozenset("max min topk sort median mode kthvalue".split())
 
 
@@ -118,7 +120,7 @@ def _step(script: Script, backward: syntax.Call) -> Step | None:
     outputs = [
         call
         for call in forwards
-        if not is_loss(script, call) and told(script, call) is not True and not _is_detached(script, call)
+        if not is_loss(script, call) and not runs_without_gradients(script, call) and not _is_detached(script, call)
     ]
     if not outputs:
         return None
@@ -192,7 +194,7 @@ class _Origin:
                     return True
                 case syntax.Comparison():
                     return True
-                case syntax.Subscript(value=inner) if inner is not node or self._takes_index(up):
+                case syntax.Subscript(value=inner) if inner is not node or takes_places(self.script, up):
                     return True
                 case syntax.IfExp(test=test) if test is node:
                     return True
@@ -205,20 +207,9 @@ class _Origin:
         """Whether a function returns numbers that no gradient flows through."""
         return self.script.name(call.func) in _CUTTING
 
-    def _takes_index(self, taken: syntax.Subscript) -> bool:
-        """Whether a subscript takes the places that ``max`` or ``topk`` returns beside the values."""
-        match taken.value:
-            case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value=name))) if name in _WITH_INDICES:
-                index = taken.slice[0].slice
-                return isinstance(index, syntax.Index) and self.script.text(index.value) == "1"
-        return False
-
     def _is_index(self, binding: Binding) -> bool:
         """Whether a variable has the places that ``max`` or ``topk`` returns beside the values."""
-        match binding.value:
-            case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value=name))) if name in _WITH_INDICES:
-                return self.is_differentiated and binding.path == (1,)
-        return False
+        return self.is_differentiated and binding.path == (1,) and gives_places(self.script, binding.value)
 
     def _name(self, name: syntax.Name) -> None:
         source = self.script.source
@@ -272,6 +263,20 @@ class _Origin:
             for target in attributes_set(assign):
                 found.setdefault(target.attr.value, []).append((assign, target))
         return found
+
+
+def gives_places(script: Script, value: syntax.Node | None) -> bool:
+    """Whether a call returns places beside the values, if it returns two: ``x.max(1)``, ``torch.topk(x, 5)``."""
+    match value:
+        case syntax.Call(func=syntax.Attribute(value=tensor, attr=syntax.Name(value=name)) as func) if name in _WITH_INDICES:
+            return script.name(func) == f"torch.{name}" or script.role(tensor) in (Role.TENSOR, Role.BATCH)
+    return False
+
+
+def takes_places(script: Script, taken: syntax.Subscript) -> bool:
+    """Whether a subscript takes the places that ``max`` or ``topk`` returns beside the values: ``x.max(1)[1]``."""
+    index = taken.slice[0].slice
+    return gives_places(script, taken.value) and isinstance(index, syntax.Index) and script.text(index.value) == "1"
 
 
 def attributes_set(assign: syntax.Assign) -> Iterator[syntax.Attribute]:
@@ -331,10 +336,41 @@ def runs_network(script: Script, call: syntax.Call) -> bool:
 
 
 def _calls_runner(script: Script, call: syntax.Call) -> bool:
-    return any(
-        isinstance(callee.node, syntax.FunctionDef) and callee.name != "__init__" and runs_module(callee)
-        for callee in script.roles.calls.called(call)
-    )
+    return any(True for _ in _runners(script, call))
+
+
+def _runners(script: Script, call: syntax.Call) -> Iterator[Definition]:
+    """The first-party functions that a call may run and that run a module."""
+    for callee in script.roles.calls.called(call):
+        if isinstance(callee.node, syntax.FunctionDef) and callee.name != "__init__" and runs_module(callee):
+            yield callee
+
+
+def runs_without_gradients(script: Script, call: syntax.Call) -> bool:
+    """Whether a call runs under ``no_grad``, or is one of functions that run each of their modules so."""
+    if told(script, call) is True:
+        return True
+    runners = list(_runners(script, call)) if script.role(call.func) is not Role.MODULE else []
+    return bool(runners) and all(map(_is_quiet, runners))
+
+
+@once(False)
+def _is_quiet(function: Definition) -> bool:
+    """Whether a function runs all of its modules without gradients."""
+    script = function.script
+    running = [call for call in script.source.inside(function.node, syntax.Call) if runs_network(script, call)]
+    return bool(running) and all(runs_without_gradients(script, call) for call in running)
+
+
+def run_without_gradients(script: Script, code: syntax.Node, depth: int = 0) -> Iterator[tuple[Script, syntax.Call]]:
+    """The calls of networks in some code, and in the first-party functions that it calls, that run under ``no_grad``."""
+    for call in script.source.inside(code, syntax.Call):
+        if script.role(call.func) is Role.MODULE:
+            if told(script, call) is True and not is_loss(script, call):
+                yield script, call
+        elif depth < _DEPTH:
+            for callee in _runners(script, call):
+                yield from run_without_gradients(callee.script, callee.node, depth + 1)
 
 
 @once(Network())

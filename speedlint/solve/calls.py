@@ -703,6 +703,11 @@ class Calls:
             if place is base.place and base.role is Role.BATCH and name == "to" and not call.args:
                 return base
             return base._replace(role=Role.TENSOR, place=place, assumed=False)
+        if name == "type_as":
+            other = self.script.argument(call, "other", 0)
+            like = self.roles.evaluate(other) if other is not None else None
+            is_tensor = like is not None and like.role in (Role.TENSOR, Role.BATCH)
+            return base._replace(role=Role.TENSOR, place=like.place if like and is_tensor else Place.EITHER, assumed=False)
         if base.role is Role.BATCH and name in ("items", "values", "keys"):
             return Value(Role.SEQUENCE, element=Value(Role.SEQUENCE, items=(STRING, base)) if name == "items" else base)
         if name.startswith(("num_", "number_of_")):

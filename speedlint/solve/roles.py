@@ -266,7 +266,7 @@ class Roles:
                 return value
             case Kind.FOR:
                 assert binding.value is not None
-                value = self._turn(binding.value, binding.path)
+                value = UNKNOWN if self._is_key(binding) else self._turn(binding.value, binding.path)
                 is_hidden = value is not None and value.role is Role.UNKNOWN and not value.differs
                 is_batch = is_hidden and (self._holds_batch(binding) or self._is_entry_of_batches(binding.value))
                 return _HOST_BATCH if is_batch else value
@@ -277,6 +277,14 @@ class Roles:
                     return _prepared_as(value, next((each for each in shown if each.role is not Role.UNKNOWN), value))
                 return self._moved(binding, value)
         return UNKNOWN
+
+    def _is_key(self, binding: Binding) -> bool:
+        """Whether a loop takes from what it goes over by what it goes over, as keys of a dict are: ``for k in d: d[k]``."""
+        match self.script.source.parents[binding.node]:
+            case syntax.For(target=syntax.Name(value=key), iter=syntax.Name(value=mapping), body=body):
+                taken = self.script.source.inside(body, syntax.Subscript)
+                return any(is_name(each.value, mapping) and self.script.text(each) == f"{mapping}[{key}]" for each in taken)
+        return False
 
     def _moved(self, binding: Binding, value: Value | None) -> Value | None:
         """A module moved in place, by a statement ``model.cuda()``, is on a GPU from then on."""
@@ -692,18 +700,23 @@ class Roles:
         return self.evaluate(parameter.default) if parameter.default is not None else None
 
     def _annotation(self, parameter: syntax.Param) -> Value | None:
-        if parameter.annotation is None:
-            return None
-        annotation = parameter.annotation.annotation
+        return self._of_annotation(parameter.annotation) if parameter.annotation is not None else None
+
+    def _as_annotated(self, assigned: syntax.BaseExpression, known: Value | None) -> Value | None:
+        """What is assigned, or where that is out of sight what it is said to be: ``self.model: Net = made(config)``."""
+        match self.script.source.parents[assigned]:
+            case syntax.AnnAssign(annotation=annotation) if known == UNKNOWN:
+                return self._of_annotation(annotation) or known
+        return known
+
+    def _of_annotation(self, said: syntax.Annotation) -> Value | None:
+        annotation = said.annotation
         if isinstance(annotation, syntax.SimpleString):
             return None
-        dotted = self.script.name(annotation)
-        if dotted is None:
-            definition = self.script.definition(annotation)
-            if definition is not None and isinstance(definition.node, syntax.ClassDef):
-                return self.instance(definition)
-            return None
-        return _ANNOTATED.get(dotted)
+        definition = self.script.definition(annotation)
+        if definition is not None and isinstance(definition.node, syntax.ClassDef):
+            return self.instance(definition)
+        return _ANNOTATED.get(self.script.name(annotation) or "")
 
     def _is_forward(self, function: syntax.FunctionDef, owner: syntax.ClassDef) -> bool:
         """Whether the function is a module's ``forward``: what it takes is tensors."""
@@ -1000,7 +1013,7 @@ class Roles:
         found: list[Value | None] = []
         for script, value, path in self.assigned_on_self(definition, name):
             is_parameter = isinstance(value, syntax.Call) and script.is_call_to(value, *library.PARAMETERS)
-            kept = script.roles._unpacked(value, path)
+            kept = script.roles._as_annotated(value, script.roles._unpacked(value, path))
             found.append(kept._replace(place=Place.EITHER) if is_parameter and kept is not None else kept)
         found += [TENSOR for owner in self.calls.lineage(definition) if (owner.node, name) in owner.script.roles._buffers]
         known = join(found)

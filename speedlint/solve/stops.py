@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import builtins
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from speedlint.facts import syntax
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from speedlint.ask.script import Script
 
 _FINDS_BY_ITSELF = (b"sys.path", b"__path__", b"exec(", b"globals()", b"locals()", b"get_ipython", b"builtins")
+_BINDS_BY_ITSELF = (*_FINDS_BY_ITSELF, b"__getattr__", b"setattr", b"__dict__", b"sys.modules")
 _BUILTINS = frozenset(dir(builtins)).union(
     "__file__ __path__ __annotations__ __builtins__ __cached__ __class__ __module__ __qualname__ WindowsError".split()
 )
@@ -88,6 +90,7 @@ def _found(script: Script, part: syntax.Node, is_picked: _Picked) -> Iterator[St
                 yield Stop(name, f"nothing has bound `{name.value}`, which it reads", script, name)
     for node, why in (
         *_lacking(script, part),
+        *_unnamed(script, part),
         *_undeclared(script, part),
         *_declared_twice(script, part),
         *_unfit(script, part, is_picked),
@@ -255,6 +258,31 @@ def _lacking(script: Script, part: syntax.Node) -> Iterator[tuple[syntax.Node, s
         for alias in plain.names:
             if (lacking := script.program.lacking(script, script.text(alias.name))) is not None:
                 yield plain, f"the project has no module `{lacking}`"
+
+
+@listed_once
+def _unnamed(script: Script, part: syntax.Node) -> Iterator[tuple[syntax.Node, str]]:
+    """The imports of names that nothing binds in the module of the project that they are taken from."""
+    for statement in script.source.inside(part, syntax.ImportFrom):
+        module = statement.relative + (script.text(statement.module) if statement.module is not None else "")
+        if "." not in module and script.program.is_imported(script):
+            continue  # which folder a module by itself is looked for in hangs on the program
+        for alias in statement.aliases:
+            name = script.text(alias.name)
+            leads = script.program.module(script, f"{module}.{name}")
+            if leads is not None and leads[1] == name and _binds_nothing(script, leads[0], name):
+                yield statement, f"`{module}` has no `{name}`"
+
+
+def _binds_nothing(script: Script, path: Path, name: str) -> bool:
+    """Whether a module of the project surely has no such name; none that is a package, which may have more out of sight."""
+    other = script.program.reached(path) if path.name != "__init__.py" else None
+    if other is None or name in other.names.module.bindings or any(mark in other.source.data for mark in _BINDS_BY_ITSELF):
+        return False
+    starred = _starred(other)
+    if starred is None or any(_may_give(other, each, name) for each in starred):
+        return False
+    return not _is_given(script, name) and not _may_be_another(script, other, name)
 
 
 # Lists where torch takes a tensor

@@ -84,6 +84,7 @@ def _is_mixed(script: Script) -> bool:
     return any(
         isinstance(call.func, syntax.Attribute)
         and isinstance(call.func.value, syntax.Name)
+        and place.role(call.func.value) is not Role.INSTANCE
         and any(
             isinstance(place.source.enclosing(binding.node, syntax.For, syntax.FunctionDef), syntax.For)
             for binding in place.names.reaching(call.func.value)

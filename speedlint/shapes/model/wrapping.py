@@ -14,6 +14,7 @@ from speedlint.shapes.sync.creation import is_made_elsewhere
 from speedlint.shapes.training import passed_through, roots, same_module, trained_modules
 from speedlint.solve import reach
 from speedlint.solve.flow import once
+from speedlint.solve.folding import Folding, Frame
 from speedlint.solve.loops import Does
 from speedlint.solve.terms import Definition
 from speedlint.torch import library
@@ -93,8 +94,12 @@ def sees_one_gpu(script: Script) -> bool:
 
 
 def names_one_gpu(script: Script, wrapper: syntax.Call) -> bool:
-    """Whether a wrapper is told of a single GPU, in a list that is written out: ``DataParallel(model, device_ids=[0])``."""
+    """Whether a wrapper is told of a single GPU, in a list that is written out, ``DataParallel(model, device_ids=[0])``, or
+    that is known: ``device_ids=[i for i in range(len(gpus))]``."""
     given = script.argument(wrapper, "device_ids", 1)
+    known = Folding().elements(Frame(script), given) if given is not None else None
+    if known is not None:
+        return len(known) == 1
     bindings = script.names.reaching(given) if isinstance(given, syntax.Name) else []
     listed = [binding.value for binding in bindings] or [given]
     return all(isinstance(each, (syntax.List, syntax.Tuple)) and _is_of_one(each) for each in listed)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.shapes.acting import is_environment_step
 from speedlint.shapes.model import encoders, keeping
+from speedlint.shapes.steps import gives_places, takes_places
 from speedlint.shapes.sync.reads import shown
 from speedlint.shapes.training import roots
 from speedlint.solve import changing, leads
@@ -294,7 +295,7 @@ class _Follow:
                 self._argument(script, parent)
             case syntax.Assign(targets=targets, value=value) if value is node:
                 for target in targets:
-                    self._bound(script, target.target)
+                    self._bound(script, _of_values(script, value, target.target))
             case syntax.AnnAssign(target=target) if target is not node:
                 self._bound(script, target)
             case syntax.AugAssign(target=target) if target is not node:
@@ -313,7 +314,8 @@ class _Follow:
             case syntax.Element() | syntax.StarredElement() | syntax.DictElement() | syntax.StarredDictElement():
                 self._carry(script, script.source.parents[parent])
             case syntax.Subscript(value=value) if value is node:
-                self._carry(script, parent)
+                if not takes_places(script, parent):
+                    self._carry(script, parent)
             case syntax.IfExp(test=test) if test is not node:
                 self._carry(script, parent)
             case syntax.BinaryOperation(
@@ -495,6 +497,14 @@ class _Follow:
             raise NotProven("what its callers do with the result is not seen")
         for other, call in sites:
             self._carry(other, call)
+
+
+def _of_values(script: Script, value: syntax.BaseExpression, target: syntax.BaseExpression) -> syntax.BaseExpression:
+    """Which target an assignment gives what has a graph: not that of the places, in ``_, predicted = out.max(1)``."""
+    match target:
+        case syntax.Tuple(elements=[syntax.Element(value=values), syntax.Element()]) if gives_places(script, value):
+            return values
+    return target
 
 
 def _autocast_around(script: Script, region: syntax.Node) -> syntax.Node | None:

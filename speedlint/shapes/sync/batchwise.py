@@ -47,10 +47,18 @@ def row_loop(script: Script, loop: syntax.For) -> RowLoop | None:
     if rows is None or (script.value(rows).assumed and not is_sized):
         return None  # a list of whole batches has a length, and entries, as well
     calls = [call for call in script.source.inside(loop.body, syntax.Call) if is_network(script, call)]
-    if any(passes.hangs_on_turn_before(script, loop, call) for call in calls):
+    if any(passes.hangs_on_turn_before(script, loop, call) or _is_one_of_several(call) for call in calls):
         return None
     fed = next((call for call in calls if passes.feeding(script, loop, [call])), None)
     return RowLoop(script, loop, rows, fed, is_sized)
+
+
+def _is_one_of_several(call: syntax.Call) -> bool:
+    """Whether a call runs the network of its turn: ``self.embeddings[i](x[:, i])``."""
+    match call.func:
+        case syntax.Subscript(slice=[syntax.SubscriptElement(slice=syntax.Index(value=index))]):
+            return not isinstance(index, syntax.Integer)
+    return False
 
 
 def within(script: Script, function: syntax.FunctionDef) -> list[RowLoop]:
