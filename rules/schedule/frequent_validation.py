@@ -3,8 +3,9 @@
 ## What it does
 Finds calls that run a full pass over a loader without training: every few steps or several times an epoch inside the
 training loop; each epoch at several scales; each epoch although the program has an option for the interval that nothing
-reads. Also calls of the trained network in each step over a loader, without gradients, on tensors that stay the same, of
-which the loss is not made: all of the validation data, as a rule.
+reads; and passes over the very loader that the epoch has trained on, for numbers alone. Also calls of the trained network in
+each step over a loader, without gradients, on tensors that stay the same, of which the loss is not made: all of the
+validation data, as a rule.
 
 ## Why it is slow
 A validation step costs about a third of a training step, and the training waits for all of them.
@@ -58,13 +59,18 @@ from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.shapes.data import pace
 from speedlint.shapes.optimizer import differentiated
-from speedlint.shapes.schedule import periods, same_data
+from speedlint.shapes.schedule import periods, same_data, seen_again
+from speedlint.shapes.sync import reads
 from speedlint.torch.words import Frequency
 
 _WHY = "and after the last one"
+_AGAIN = Estimate(Worth.HIGH, "a forward pass over all of the training data, a third of what training on it takes")
 
 
-def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
+def check(call: syntax.Call | syntax.For, script: Script) -> Iterator[Finding]:
+    if isinstance(call, syntax.For):
+        yield from _of_trained(call, script)
+        return
     if same_data.is_run_again(script, call) and not script.is_test:
         message = f"`{script.text(call)}` runs the network on the same data in every training step"
         advice = "evaluate once an epoch, or every few hundred steps; not written here, since what is told of it changes"
@@ -109,6 +115,9 @@ def _within_steps(found: periods.Validation, script: Script) -> Iterator[Finding
 
 def _each_epoch(found: periods.Validation, script: Script) -> Iterator[Finding]:
     code = script.text(found.call.func)
+    if (loader := seen_again.by_call(script, found)) is not None:
+        yield _of_loader(found.call, f"`{reads.shown(script, found.call)}`", loader, script, is_each=True)
+        return
     inner = periods.scales(found.callee)
     option = periods.unused_interval(script)
     advice = f"validate every few epochs {_WHY}"
@@ -123,6 +132,31 @@ def _each_epoch(found: periods.Validation, script: Script) -> Iterator[Finding]:
         related = (Related(place.source, node, "the option"),)
         advice = f"validate every `{name}` epochs {_WHY}"
         yield _finding(found, script, message, advice, related)
+
+
+def _of_trained(loop: syntax.For, script: Script) -> Iterator[Finding]:
+    """A pass in the loop over epochs itself, over what the epoch trains on."""
+    is_pass = script.loops.kind(loop) is Frequency.EVAL_STEP and not script.is_test
+    if is_pass and (loader := seen_again.by_loop(script, loop)) is not None:
+        is_each = isinstance(_around(script, loop), syntax.For | syntax.While)
+        yield _of_loader(loop.iter, "this loop", loader, script, is_each=is_each)
+
+
+def _around(script: Script, loop: syntax.For) -> syntax.Node | None:
+    """The loop or the condition that a loop stands in."""
+    return script.source.enclosing(loop, syntax.For, syntax.While, syntax.If)
+
+
+def _of_loader(node: syntax.Node, shown: str, loader: syntax.BaseExpression, script: Script, *, is_each: bool) -> Finding:
+    when = "in each epoch" if is_each else "now and then"
+    return Finding(
+        node,
+        f"{shown} evaluates over all of `{script.text(loader)}` once more {when}, after the training has gone over it",
+        advice="add the numbers up while it trains, or evaluate over a part of it; not written, since they would be those "
+        "of a network that still changes",
+        level=Level.WARNING if is_each else Level.NOTE,
+        worth=_AGAIN,
+    )
 
 
 def _finding(
@@ -141,7 +175,7 @@ def _finding(
 
 RULE = Rule(
     "SPD701",
-    on=syntax.Call,
+    on=(syntax.Call, syntax.For),
     check=check,
     triggers=(b"torch",),
     worth=Estimate(Worth.HIGH, "the share of the epoch that evaluation takes"),
