@@ -207,3 +207,47 @@ def test_a_sum_that_an_option_may_end_the_loop_by_is_told_and_not_written(
     (told,) = diagnostics(tmp_path, SUMMED.format(ends), "SPD301")
     assert (told.fix is not None) is is_written
     assert ("an option that is off by default may need it" in told.advice) is not is_written
+
+
+GATHERED = """
+import pickle
+
+def sent(rows):
+    return len(pickle.dumps(rows.numpy()))
+
+def train_and_send(loader, model, optimizer):
+    for x, y, lengths in loader:
+        loss = model(x.to(device), lengths).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(sent(y))
+
+@torch.no_grad()
+def encode(model, loader):
+    model.eval()
+    found = []
+    for x, y, lengths in loader:
+        rows = model(x.to(device), lengths)
+        {}
+    print(sent(torch.cat(found)))
+
+model = Net().to(device)
+rows = DataLoader(torch.load("rows.pt"), num_workers=2)
+for epoch in range(9):
+    train_and_send(rows, model, torch.optim.SGD(model.parameters(), lr=0.1))
+    encode(model, rows)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "codes"),
+    [("found.append(rows.cpu())", ["SPD302"]), ("found.append(rows)\n        print(sent(rows.cpu()))", [])],
+)
+def test_what_a_pass_gathers_is_needed_after_it(kept: str, codes: list[str], tmp_path: Path) -> None:
+    """Whatever takes it then, though others call that in each step."""
+    path = tmp_path / "encode.py"
+    path.write_text(START + NET + GATHERED.format(kept))
+    report = Engine(Settings(root=tmp_path, select=("SPD302",)), Registry.load()).check(path)
+    line = path.read_text()[: path.read_text().index("rows.cpu()")].count("\n") + 1
+    assert [each.code for each in report.diagnostics if each.line == line] == codes

@@ -17,6 +17,7 @@ from speedlint.shapes.sync.conditions import is_sanity_check, rules_out_tensor
 from speedlint.shapes.sync.streams import blocks
 from speedlint.solve import off
 from speedlint.solve.dtypes import is_scalar
+from speedlint.solve.loops import Loop
 from speedlint.solve.names import Kind
 from speedlint.solve.unpacking import key_of, written
 from speedlint.source import last_statement, leaves
@@ -194,7 +195,8 @@ def needs(script: Script, node: syntax.BaseExpression, *, by_default: bool = Tru
     ``by_default`` what a condition leaves out that fails by the defaults of the script's options does not count where the
     expression is computed in spite of it."""
     is_by_default = by_default and off.runs_by_default(script, node)
-    for where, child, parent in _Flow(by_default=is_by_default).follow(script, node, _DEPTH):
+    loop = script.loops.driving_loop(node)
+    for where, child, parent in _Flow(by_default=is_by_default, loop=loop).follow(script, node, _DEPTH):
         found = _need(where, child, parent)
         if found is None or where.frequency(child) not in FREQUENT:
             continue
@@ -321,10 +323,11 @@ def _behind(script: Script, value: syntax.BaseExpression | None) -> Iterator[syn
 
 
 class _Flow:
-    """Where a value goes, forward; with ``by_default`` not into what is asked only of options that are off by default."""
+    """Where a value goes, forward; with ``by_default`` not into what is asked only of options that are off by default, and
+    not beyond a ``loop`` that it is computed in: what is read after it is not read at once."""
 
-    def __init__(self, *, by_default: bool = False) -> None:
-        self._by_default = by_default
+    def __init__(self, *, by_default: bool = False, loop: Loop | None = None) -> None:
+        self._by_default, self._loop = by_default, loop
         self._seen: set[syntax.Node] = set()
         self._seen_parts: set[tuple[syntax.Node, tuple[int, ...]]] = set()
 
@@ -439,8 +442,16 @@ class _Flow:
 
     def _uses(self, script: Script, target: syntax.Name) -> Iterator[syntax.Name]:
         for use in script.names.uses(target):
-            if use is not target and use not in self._seen and self._reaches(script, target, use):
+            is_new = use is not target and use not in self._seen and not self._is_after_loop(script, use)
+            if is_new and self._reaches(script, target, use):
                 yield use
+
+    def _is_after_loop(self, script: Script, use: syntax.Name) -> bool:
+        """Whether a use stands in the function of the loop that the value is computed in, and not in the loop."""
+        loop = self._loop
+        if loop is None or loop.tree is not use.tree or script.function(use) is not script.function(loop):
+            return False
+        return not script.source.contains(loop, use)
 
     @staticmethod
     def _reaches(script: Script, target: syntax.Name, use: syntax.Name) -> bool:
