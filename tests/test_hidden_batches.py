@@ -53,3 +53,29 @@ LOADER = "for batch in self.loaders['train']:\n            "
 def test_copies_of_batches(project: Project, loop: str, copies: int) -> None:
     project.configure("select = ['SPD205']\ntorch = '2.13'")
     assert len(project.findings(project.write("train.py", TRAINS.format(loop=loop)), "--notes")) == copies
+
+
+ZIPPED = """
+import torch
+from torch.utils.data import DataLoader
+try:
+    from itertools import izip as zip
+except ImportError:
+    pass
+
+first, second = DataLoader(torch.load("a.pt"), 64, num_workers=4), DataLoader(torch.load("b.pt"), 64, num_workers=4)
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step, (x, y) in enumerate(zip(first, second)):
+    x, y = x.cuda(), y.cuda()
+    loss = (model(x) - y).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_batches_of_two_loaders_under_an_old_name_of_zip(project: Project) -> None:
+    project.configure("select = ['SPD205']\ntorch = '2.13'")
+    found = project.findings(project.write("train.py", ZIPPED))
+    assert [each["line"] for each in found] == [13, 13]

@@ -126,6 +126,7 @@ def _of_rows(call: syntax.Call, rows: gathered.Gathered, script: Script) -> Iter
         return
     holder = reads.shown(script, rows.holder)
     held = f"a part of what `{holder}` holds" if rows.are_transitions else f"rows of `{holder}`"
+    held = f"a batch of `{holder}`" if rows.are_given else held
     message = f"`{reads.shown(script, call)}` copies {held} to the GPU {often}, and the host waits for it"
     if (in_vain := awaited_anyway(script, call)) is not None:
         yield Finding(call, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
@@ -137,6 +138,8 @@ def _of_rows(call: syntax.Call, rows: gathered.Gathered, script: Script) -> Iter
 
 def _cure(script: Script, rows: gathered.Gathered) -> str:
     pinned = "from pinned memory with `non_blocking=True`"
+    if rows.are_given:
+        return f"let a DataLoader with workers run what makes the batches and pin them, or copy them {pinned}"
     if gathered.is_filled(script, rows):
         return f"keep the parts of a row side by side in one array, so that one copy takes them all, {pinned}"
     held = reads.shown(script, rows.holder)

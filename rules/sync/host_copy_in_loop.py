@@ -2,9 +2,10 @@
 
 ## What it does
 Finds copies of tensors from the GPU to the host, `x.cpu()`, `x.cpu().numpy()`, `x.tolist()`, `x.to("cpu")`, in loops of
-training or evaluation steps and in the functions they call; and parts of a tensor on the host that are set to one on the
-GPU, `results[i] = model(x)`, which copies as well. Actions for an environment, images that are saved and tokens that are
-decoded need the copy and are left alone, unless it is of what the loader gave on the host: it can be taken there.
+training or evaluation steps and in the functions they call; parts of a tensor on the host that are set to one on the GPU,
+`results[i] = model(x)`, which copies as well; and lists of tensors on the GPU that `torch.tensor` reads one by one. Actions
+for an environment, images that are saved and tokens that are decoded need the copy and are left alone, unless it is of what
+the loader gave on the host: it can be taken there.
 
 ## Why it is slow
 A copy to the host waits until the GPU has done all that was queued before; until it is over, no new work is queued. One
@@ -60,7 +61,7 @@ from speedlint.cures.gains import check_gain
 from speedlint.cures.gathering import copy_once
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes import worth
 from speedlint.shapes.sync import reads, returned
 from speedlint.shapes.sync.accumulators import may_be_overwritten
@@ -69,6 +70,7 @@ from speedlint.shapes.sync.gradients import is_graphless
 from speedlint.solve.gradients import gradients_off
 from speedlint.torch.words import Frequency
 
+_EACH = Estimate(Worth.HIGH, "as many waits as the list is long")
 _COUNTERS = ("numpy.bincount", "numpy.histogram2d")
 
 
@@ -89,6 +91,19 @@ def check(call: syntax.Call | syntax.Assign, script: Script) -> Iterator[Finding
             f"`{reads.shown(script, whole)}` waits for the GPU {reads.often(script, call)}, for what lay on the host before"
         )
         yield Finding(whole, message, advice=f"take it from {lain.shown(script)} before that is copied to the GPU")
+    elif reads.are_read_one_by_one(script, call):
+        yield from _one_by_one(call, script)
+
+
+def _one_by_one(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    """``torch.tensor([p.grad.norm() for p in parameters])``: a wait for each of the list."""
+    often = reads.often(script, call)
+    if often is None:
+        return
+    message = f"`{reads.shown(script, call)}` reads each tensor of its list from the GPU by itself, {often}"
+    advice = "`torch.stack(...)` puts them together on the GPU; not rewritten, since the result lies on the host now"
+    level = Level.NOTE if reads.how_often(script, call) is Frequency.THROTTLED else None
+    yield Finding(call, message, advice=advice, level=level, worth=_EACH)
 
 
 def _stored(assign: syntax.Assign, script: Script) -> Iterator[Finding]:
@@ -155,7 +170,7 @@ RULE = Rule(
     "SPD302",
     on=(syntax.Call, syntax.Assign),
     check=check,
-    triggers=(b".cpu", b".tolist", b".to(", b"Tensor(", b"torch.zeros(", b"torch.empty(", b"torch.ones("),
+    triggers=(b".cpu", b".tolist", b".to(", b"ensor(", b"torch.zeros(", b"torch.empty(", b"torch.ones("),
     worth=worth.WAIT,
     cause=worth.one_wait,
     often=True,

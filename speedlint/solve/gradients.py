@@ -17,6 +17,7 @@ _SETTERS = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch.
 _BY_HAND = ("torch.enable_grad", "torch.autograd.enable_grad")
 _WORDS = ("no_grad", "inference_mode", "set_grad_enabled")
 _DEPTH = 5
+_WITHOUT_VOLATILE = (0, 4)
 
 
 def gradients_off(script: Script, node: syntax.Node, depth: int = 0) -> bool | None:
@@ -106,7 +107,10 @@ def _all_of(said: Iterable[bool | None]) -> bool | None:
 
 
 def _is_volatile(script: Script, node: syntax.Node) -> bool:
-    """Whether the code around says ``Variable(x, volatile=True)``, as ``no_grad`` was written before torch 0.4."""
+    """Whether the code around says ``Variable(x, volatile=True)``, as ``no_grad`` was written before torch 0.4; what runs on
+    later releases gains nothing by that."""
+    if (script.options.torch or _WITHOUT_VOLATILE) >= _WITHOUT_VOLATILE:
+        return False
     around = script.function(node) or script.source.module
     return b"volatile" in script.source.data and any(
         is_name(arg.keyword, "volatile") for arg in script.source.inside(around, syntax.Arg)

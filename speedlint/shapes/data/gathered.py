@@ -11,10 +11,15 @@ from speedlint.shapes.data import batches
 from speedlint.shapes.sync import creation, hidden, uploads
 from speedlint.shapes.sync.streams import blocks
 from speedlint.solve.flow import listed_once, once
-from speedlint.solve.unpacking import written
+from speedlint.solve.names import Binding, Kind
+from speedlint.solve.unpacking import gone_over, written
 from speedlint.torch.words import FREQUENT, Place, Role
 
-_COPIES = (*(f"numpy.{name}" for name in "array asarray ascontiguousarray copy stack vstack".split()), "list", "tuple")
+_COPIES = (
+    *(f"numpy.{name}" for name in "array asarray ascontiguousarray copy stack vstack".split()),
+    *(f"torch.{name}" for name in "from_numpy as_tensor tensor Tensor FloatTensor LongTensor DoubleTensor".split()),
+    *("list", "tuple"),
+)
 _SAME = creation.SAME | {"astype", "copy", "clone"}
 _DEPTH = 3
 
@@ -29,10 +34,13 @@ class Gathered(NamedTuple):
         holder: what they are taken out of, ``self.states`` in ``self.states[drawn]``.
         are_transitions: whether they are one part each of what was drawn from a replay memory, object by object:
             ``batch.state`` of ``batch = Transition(*zip(*random.sample(memory, 32)))``.
+        are_given: whether they are the batches that a generator of the project's own gives as arrays, one in each step:
+            ``images`` of ``for images, labels in made.next_epoch()``.
     """
 
     holder: syntax.BaseExpression
     are_transitions: bool = False
+    are_given: bool = False
 
 
 @once(None)
@@ -62,9 +70,24 @@ def _taken(script: Script, node: syntax.BaseExpression, depth: int) -> Gathered 
         case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _SAME:
             return _taken(script, inner, depth) if script.name(node.func) is None else None
         case syntax.Name() if depth and len(bindings := script.names.reaching(node)) == 1:
+            if bindings[0].kind is Kind.FOR:
+                made = _generated(script, node, bindings[0])
+                return Gathered(made, are_given=True) if made is not None else None
             given = written(bindings[0])
             return _taken(script, given, depth - 1) if given is not None else None
     return None
+
+
+def _generated(script: Script, batch: syntax.Name, binding: Binding) -> syntax.Call | None:
+    """The call of a generator of the project's own that the loop of steps goes over, where a variable is a batch of it."""
+    loop = script.loops.driving_loop(batch)
+    if not isinstance(loop, syntax.For) or not script.source.contains(loop.target, binding.node):
+        return None
+    made = next((over for target, over in gone_over(script, loop) if script.source.contains(target, binding.node)), None)
+    callee = script.callee(made) if isinstance(made, syntax.Call) else None
+    if not isinstance(made, syntax.Call) or callee is None or script.loops.iterates_loader(loop):
+        return None
+    return made if any(True for _ in callee.script.source.inside(callee.node, syntax.Yield)) else None
 
 
 def _transitions(script: Script, node: syntax.BaseExpression) -> syntax.BaseExpression | None:

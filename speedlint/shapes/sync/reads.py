@@ -61,6 +61,7 @@ _SIZES = frozenset(
     "pack_padded_sequence arange zeros ones full empty rand randn randint narrow expand repeat view "
     "reshape new_zeros pad chunk split".split()
 )
+_OF_LISTS = tuple(f"torch.{name}" for name in "tensor as_tensor Tensor FloatTensor".split())
 _PASSED_ON = frozenset("abs round float int list tuple sorted zip enumerate max min sum set reversed map dict".split())
 _ANSWERS = (Role.NUMBER, Role.STRING, Role.NONE, Role.ARRAY)
 _MOST = 300
@@ -145,6 +146,18 @@ def copied(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
     if not is_copy and not (method == "to" and script.value(call).place is Place.HOST and blocks(call)):
         return None
     return tensor if script.is_device_tensor(tensor) else None
+
+
+def are_read_one_by_one(script: Script, call: syntax.Call) -> bool:
+    """Whether ``torch.tensor`` is handed a list of several tensors on the GPU, each of which it reads by itself."""
+    if not script.is_call_to(call, *_OF_LISTS) or not call.args or call.args[0].keyword is not None:
+        return False
+    match call.args[0].value:
+        case syntax.ListComp(elt=element):
+            return script.is_shown_device_tensor(element)
+        case syntax.List(elements=[first, _, *rest]):
+            return all(script.is_shown_device_tensor(each.value) for each in (first, *rest))
+    return False
 
 
 def before_copies(script: Script, expression: syntax.BaseExpression) -> syntax.BaseExpression:
