@@ -30,6 +30,7 @@ class Trainer:
 
 Trainer(torch.nn.Linear(512, 512), *torch.load("losses.pt")).fit(torch.utils.data.DataLoader(torch.load("pairs.pt")))
 """
+EACH = "for name, each in self.losses(output).items():\n    one = each.mean()\n"
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,9 @@ Trainer(torch.nn.Linear(512, 512), *torch.load("losses.pt")).fit(torch.utils.dat
         # A sum that backward begins at.
         ("for each in self.losses:\n    loss += each(output, labels)\nloss /= 3\nself.total += loss.item()", 1),
         ("mean = 0\nfor each in self.losses:\n    mean += each\nself.total += mean.item()\nloss = output.sum()", 0),
+        # The mean of each part of it.
+        (f"{EACH}    loss += one\n    self.total += float(one)", 1),
+        (f"{EACH}    self.total += float(one)\nloss = output.sum()", 0),
     ],
 )
 def test_reads_of_what_a_function_out_of_sight_gives(project: Project, computed: str, reads: int) -> None:

@@ -752,7 +752,7 @@ class Roles:
             looped = looped or self._is_batched_loop(use)
         if keys:
             return Value(Role.MAPPING, keys=tuple(keys.items()), element=UNKNOWN)
-        if "item" in methods and self._is_part_of_loss(name):
+        if ("item" in methods or self._is_reduced(name)) and self._is_part_of_loss(name):
             return TENSOR._replace(assumed=True)
         return self._shown_by(methods, looped)
 
@@ -763,6 +763,14 @@ class Roles:
             return None
         key, method = key_of(entry), self._method_called(entry)
         return key if isinstance(key, str) and method is not None and method[0] == "backward" else None
+
+    def _is_reduced(self, name: syntax.Name | syntax.Param) -> bool:
+        """Whether it is only ever the mean or the sum of all of something: ``single = loss.mean()``."""
+        owner = self.script.names.scope(name).lookup(name.value) if isinstance(name, syntax.Name) else None
+        if owner is None or not isinstance(name, syntax.Name):
+            return False
+        made = [each for each in owner.bindings.get(name.value, ()) if each.kind is not Kind.AUGMENT]
+        return bool(made) and all(_is_reduction(each.value) and not each.path for each in made)
 
     def _is_part_of_loss(self, name: syntax.Name | syntax.Param) -> bool:
         """Whether it is computed with to give what a backward pass begins at: a number of Python's has no ``.item()``."""
@@ -1489,6 +1497,13 @@ def _as_batch(value: Value | None) -> Value | None:
     """A tensor of an item, which is copied to a device as a loader's batch is."""
     is_data = value is not None and value.role is Role.TENSOR and value.place is Place.HOST
     return Value(Role.BATCH, Place.HOST) if is_data else value
+
+
+def _is_reduction(value: syntax.Node | None) -> bool:
+    match value:
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("mean" | "sum")), args=[]):
+            return True
+    return False
 
 
 def _adds(method: tuple[str, syntax.Call]) -> bool:
