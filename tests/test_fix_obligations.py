@@ -132,6 +132,24 @@ CASES = {
         ),
         "`net(x)` runs without gradients in between",
     ),
+    "autocast and a part of the network without gradients": (
+        "SPD101",
+        (),
+        (
+            "loss = criterion(model(x), y)",
+            "z = model(x)\n        with torch.no_grad():\n            y = model[0](x).mean()\n        loss = criterion(z, y)",
+        ),
+        "runs without gradients in between",
+    ),
+    "autocast and a switch of gradients": (
+        "SPD101",
+        (),
+        (
+            "loss = criterion(model(x), y)",
+            "z = model(x)\n        torch.set_grad_enabled(True)\n        loss = criterion(z, y)",
+        ),
+        "gradients are switched by a statement",
+    ),
     "autocast and an amount of any size": (
         "SPD101",
         (),

@@ -17,7 +17,7 @@ from speedlint.engine import Engine
 from speedlint.facts import syntax
 from speedlint.registry import Registry
 from speedlint.rule import Risk, Rule
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Project
 
 Release = tuple[int, int]
 
@@ -81,3 +81,42 @@ def _spelled(path: Path, text: str) -> Counter[str]:
         keywords = (arg.keyword.value for arg in call.args if arg.keyword is not None)
         found.update(each for each in (name, *(f"{name}({word})" for word in keywords)) if each in CAME)
     return found
+
+
+OLD = """
+import torch
+import torch.nn.functional as F
+
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        output = model(x.cuda())
+        loss = F.cross_entropy(output, y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        missed = F.mse_loss(output.sum(1), y.cuda().float())
+        print({read})
+
+
+model = torch.nn.Linear(512, 512).cuda()
+train(model, torch.utils.data.DataLoader(torch.load("rows.pt")), torch.optim.Adam(model.parameters()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "is_old"),
+    [
+        ("missed.data[0]", True),
+        ("F.mse_loss(output.sum(1), y.cuda().float()).data[0]", True),
+        ("output.data[0]", False),
+        ("F.mse_loss(output.sum(1), y.cuda().float(), reduction='none').data[0]", False),
+        ("missed.item() if hasattr(missed, 'item') else missed.data[0]", False),
+        ("torch.sum(*(output, 0)).data[0]", False),
+    ],
+)
+def test_a_tensor_of_no_dimension_that_is_indexed_is_old(project: Project, read: str, is_old: bool) -> None:
+    """It raises since torch 0.5: the fused update of 2.0 is nothing for such a script."""
+    project.configure("select = ['SPD502']\n")
+    found = project.findings(project.write("train.py", OLD.format(read=read)))
+    assert bool(found) is not is_old

@@ -31,6 +31,7 @@ def train(loader):
 """
 FACES = "def faces(folder):\n    return torch.load(folder)\n"
 PACKAGE = {"shapes/__init__.py": ""}
+SETS = "import shapes.squares as s\ns.Circle = 1"
 STARTS = "for epoch in range(9):\n    print(train(torch.load('batches.pt')))"
 
 
@@ -91,11 +92,13 @@ def test_a_module_that_a_folder_of_the_project_lacks(
         ("from shapes.squares import Circle", {"shapes/squares.py": "def __getattr__(name): ...\n"}, "warning"),
         ("from shapes.squares import Circle", {"shapes/squares.py": "globals().update(made())\n"}, "warning"),
         ("from shapes.squares import Circle", {"shapes/squares.py": "if USES:\n    Circle = 1\n"}, "warning"),
-        (
-            "from shapes.squares import Circle",
-            {"other.py": "import train, shapes.squares as s\ns.Circle = 1"},
-            "warning",
-        ),
+        ("from shapes.squares import Circle", {"other.py": f"import train\n{SETS}"}, "warning"),
+        ("from shapes.squares import Circle", {"shapes/__init__.py": SETS}, "warning"),
+        ("from shapes.squares import Circle", {"shapes/squares/__init__.py": "Circle = 1"}, "warning"),
+        ("from shapes.squares import Circle", {"shapes/squares.pyx": ""}, "warning"),
+        ("from shapes.squares import __doc__ as Circle", {}, "warning"),
+        ("from time import Circle", {"time.py": "from shapes.squares import Square"}, "warning"),
+        ("import shapes.squares as s\nsetattr(s, 'Circle', 1)\nfrom shapes.squares import Circle", {}, "warning"),
         ("try:\n    from shapes.squares import Circle\nexcept ImportError:\n    Circle = None", {}, "warning"),
         ("if torch.cuda.device_count() > 1:\n    from shapes.squares import Circle", {}, "warning"),
     ],

@@ -206,6 +206,7 @@ def _of_acting(call: syntax.Call, script: Script) -> Iterator[Finding]:
     )
     advice = "put it under `with torch.no_grad():`"
     try:
+        differentiated.check_alone(script, call)
         differentiated.check_never(script, script.source.statement(call))
         level = Level.WARNING if evaluation.trains(script) else Level.NOTE
         yield Finding(call, message, Fix(_wrapped(call, script), Risk.NUMERIC), advice, level, worth=_ACTION)
@@ -230,6 +231,7 @@ def _of_whole(call: syntax.Call, script: Script) -> Iterator[Finding]:
     worth = _WHOLE if often is Frequency.EPOCH else None
     advice = "put it under `with torch.no_grad():`"
     try:
+        differentiated.check_alone(script, call)
         differentiated.check_never(script, script.source.statement(call))
         yield Finding(call, message, Fix(_wrapped(call, script), Risk.NUMERIC), advice, level, worth=worth)
     except differentiated.NotProven:

@@ -102,7 +102,8 @@ def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
         message = f"`{reads.shown(script, call)}` copies what NumPy makes of constants to the GPU {often}"
         cure = "make it once, before the loop or as a buffer of the module"
     elif found is None:
-        message = f"`{reads.shown(script, call)}` copies what its object holds on the host to the GPU {often}"
+        holder = "its object" if isinstance(call.func, syntax.Attribute) and _is_attribute(call.func.value) else "a function"
+        message = f"`{reads.shown(script, call)}` copies what {holder} holds on the host to the GPU {often}"
         cure = "move it once, where the device is known, or make it a buffer of a module"
     elif found.is_number:
         message = f"`{reads.shown(script, call)}` copies a number to the GPU {often}"
@@ -114,6 +115,10 @@ def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
         cure = "make it once, before the loop or as a buffer of the module"
     level = None if evaluation.trains(script) else Level.NOTE
     yield Finding(call, message, advice=f"{cure}; not rewritten, since its place is for the author to say", level=level)
+
+
+def _is_attribute(node: syntax.Node) -> bool:
+    return isinstance(node, syntax.Attribute)
 
 
 RULE = Rule(

@@ -22,6 +22,7 @@ from speedlint.shapes.steps import CLIPS, Step, modules_of, run_without_gradient
 from speedlint.shapes.sync.reads import shown
 from speedlint.shapes.training import model_placements, roots
 from speedlint.solve.bound import is_bound
+from speedlint.solve.gradients import SETTERS
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import all_written
 from speedlint.torch.words import Role
@@ -232,13 +233,34 @@ def _refuse_kept_casts(step: Step, first: syntax.Node, last: syntax.Node) -> Non
     for statement in suite.body:
         if not order[first] <= order[statement] <= order[last]:
             continue
+        for expression in script.source.inside(statement, syntax.Expr):
+            if isinstance(expression.value, syntax.Call) and script.is_call_to(expression.value, *SETTERS):
+                raise CannotEdit("gradients are switched by a statement in between")
         for place, call in run_without_gradients(script, statement):
-            made = roots(place, call.func)
-            if not made or not trained or any(node is each for _, node in made for each in trained):
+            module = _module_of(place, call)
+            made = roots(place, module) if module is not None else []
+            is_other = bool(made and trained) and not any(node is each for _, node in made for each in trained)
+            if not is_other or _is_part_of_network(place, call):
                 raise CannotEdit(
                     f"`{shown(place, call)}` runs without gradients in between: autocast keeps its casts of the weights, "
                     "through which no gradient would pass"
                 )
+
+
+def _module_of(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
+    """The network of which a call runs all or a part, itself or by a method of it; None for one of several."""
+    module: syntax.BaseExpression = call.func
+    while isinstance(module, syntax.Attribute) and script.role(module.value) is Role.MODULE:
+        module = module.value
+    return module if isinstance(module, syntax.Name | syntax.Attribute) and script.role(module) is Role.MODULE else None
+
+
+def _is_part_of_network(script: Script, call: syntax.Call) -> bool:
+    """Whether a call in the code of a network runs a part of it."""
+    owner = script.source.enclosing(call, syntax.ClassDef)
+    if not isinstance(owner, syntax.ClassDef) or not script.text(call.func).startswith("self."):
+        return False
+    return script.roles.instance(Definition(script, owner)).role is Role.MODULE
 
 
 def common_suite(script: Script, nodes: tuple[syntax.Node, ...]) -> syntax.IndentedBlock | syntax.Module:

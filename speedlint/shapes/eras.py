@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.facts.parse import NON_BLOCKING
+from speedlint.shapes import entry
 from speedlint.shapes.frameworks import releases
 from speedlint.solve.dtypes import is_scalar
 from speedlint.solve.flow import once
@@ -27,6 +28,8 @@ _GONE: dict[str, Release] = {
     "torch._six": (1, 13),
 }
 """Names that the next release no longer has: torchtext 0.9 (torch 1.8) moved its old API, 0.12 (torch 1.11) removed it."""
+_REDUCES = re.compile(rb"\.reduction\b|[\"']reduction[\"']")
+"""What sets how a loss reduces after it was made."""
 _INDEXED_SCALAR = (0, 4)
 """Since torch 0.5, ``loss.data[0]`` raises an IndexError."""
 _PACKED_PAIR = (1, 0)
@@ -155,6 +158,14 @@ def _is_taken_in_two(script: Script, call: syntax.Call) -> bool:
     return False
 
 
+def _is_chosen(script: Script, node: syntax.Node) -> bool:
+    """Whether a line runs by what a release has, ``x.item() if hasattr(x, "item") else ...``, after an error, or never."""
+    if script.source.enclosing(node, syntax.Try, syntax.ExceptHandler) is not None or entry.is_never_called(script, node):
+        return True
+    around = (up for up in script.source.ancestors(node) if isinstance(up, syntax.If | syntax.IfExp))
+    return any(mark in script.text(up.test) for up in around for mark in ("hasattr", "version"))
+
+
 def _indexes_loss(script: Script, node: syntax.Subscript) -> bool:
     """Whether it is ``loss.data[0]`` of a tensor without dimensions, such as a loss that is run backward."""
     match node:
@@ -162,7 +173,11 @@ def _indexes_loss(script: Script, node: syntax.Subscript) -> bool:
             value=syntax.Attribute(value=loss, attr=syntax.Name("data")),
             slice=[syntax.SubscriptElement(slice=syntax.Index(value=syntax.Integer("0")))],
         ):
-            if is_scalar(script, loss):
+            if _is_chosen(script, node):
+                return False
+            is_spread = isinstance(loss, syntax.Call) and any(arg.star for arg in loss.args)
+            is_number = script.role(loss) is Role.TENSOR and is_scalar(script, loss) and not is_spread
+            if is_number and not script.program.mentions(script, _REDUCES):
                 return True
             if not isinstance(loss, syntax.Name):
                 return False

@@ -17,6 +17,7 @@ from speedlint.solve.gradients import told
 from speedlint.solve.loops import Does
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
+from speedlint.torch import library
 from speedlint.torch.methods import DETACHES, GRAPHLESS
 from speedlint.torch.words import Frequency, Role
 
@@ -37,7 +38,10 @@ _CUTTING = frozenset(
 """Functions whose results carry no graph."""
 _DEPTH = 3
 """How many calls within each other are followed to a pass without gradients."""
-_WITH_INDICES = frozenset("max min topk sort median mode kthvalue".split())
+_OF_VALUES_ALONE = (Role.TENSOR, Role.BATCH, Role.ARRAY, Role.NUMBER, Role.STRING, Role.SEQUENCE, Role.MAPPING)
+"""What has no methods that run a network."""
+_OF_VALUES = frozenset({"aminmax"})
+"""What returns two of values."""
 
 
 class Step(NamedTuple):
@@ -266,10 +270,15 @@ class _Origin:
 
 
 def gives_places(script: Script, value: syntax.Node | None) -> bool:
-    """Whether a call returns places beside the values, if it returns two: ``x.max(1)``, ``torch.topk(x, 5)``."""
+    """Whether a call returns places beside the values: ``x.max(1)``, ``torch.topk(x, 5)``."""
     match value:
-        case syntax.Call(func=syntax.Attribute(value=tensor, attr=syntax.Name(value=name)) as func) if name in _WITH_INDICES:
-            return script.name(func) == f"torch.{name}" or script.role(tensor) in (Role.TENSOR, Role.BATCH)
+        case syntax.Call(func=syntax.Attribute(value=tensor, attr=syntax.Name(value=name)) as func) if (
+            name in library.PAIRS_WITH_DIM - _OF_VALUES
+        ):
+            is_of_torch = script.name(func) == f"torch.{name}"
+            dim = script.argument(value, "dim", 1 if is_of_torch else 0)
+            is_pair = name in library.PAIRS_ALWAYS or (dim is not None and script.role(dim) is Role.NUMBER)
+            return is_pair and (is_of_torch or script.role(tensor) in (Role.TENSOR, Role.BATCH))
     return False
 
 
@@ -363,14 +372,39 @@ def _is_quiet(function: Definition) -> bool:
 
 
 def run_without_gradients(script: Script, code: syntax.Node, depth: int = 0) -> Iterator[tuple[Script, syntax.Call]]:
-    """The calls of networks in some code, and in the first-party functions that it calls, that run under ``no_grad``."""
+    """The calls in some code, and in the functions and networks of the project that it runs, that stand under ``no_grad``
+    and may run a network; of a network's own parts, those that it runs with gradients, too."""
     for call in script.source.inside(code, syntax.Call):
-        if script.role(call.func) is Role.MODULE:
-            if told(script, call) is True and not is_loss(script, call):
+        is_module = script.role(call.func) is Role.MODULE
+        if is_module and is_loss(script, call):
+            continue
+        if told(script, call) is True:
+            if is_module or _may_run_network(script, call):
                 yield script, call
         elif depth < _DEPTH:
-            for callee in _runners(script, call):
-                yield from run_without_gradients(callee.script, callee.node, depth + 1)
+            for callee in script.roles.calls.may_run(call) if is_module else _runners(script, call):
+                inner = run_without_gradients(callee.script, callee.node, depth + 1)
+                yield from (each for each in inner if not is_module or _runs_with_gradients(callee, *each))
+
+
+def _may_run_network(script: Script, call: syntax.Call) -> bool:
+    """Whether a call that runs no network by itself may run one: it is no method of a tensor, and no function of a library
+    that is not handed one."""
+    if any(script.role(arg.value) is Role.MODULE for arg in call.args):
+        return True
+    func = call.func
+    is_method = isinstance(func, syntax.Attribute) and script.role(func.value) in _OF_VALUES_ALONE
+    is_built_in = isinstance(func, syntax.Name) and script.names.scope(func).lookup(func.value) is None
+    return not (is_method or is_built_in or script.name(func) is not None)
+
+
+def _runs_with_gradients(network: Definition, place: Script, call: syntax.Call) -> bool:
+    """Whether a network runs a part of itself with gradients, which a call runs without them."""
+    part = place.text(call.func)
+    return any(
+        place.text(each.func) == part and told(place, each) is not True
+        for each in place.source.inside(place.source.enclosing(call, syntax.ClassDef) or network.node, syntax.Call)
+    )
 
 
 @once(Network())

@@ -13,7 +13,7 @@ from speedlint.torch import library
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
 
-_SETTERS = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch._C._set_grad_enabled")
+SETTERS = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch._C._set_grad_enabled")
 _BY_HAND = ("torch.enable_grad", "torch.autograd.enable_grad")
 _WORDS = ("no_grad", "inference_mode", "set_grad_enabled")
 _DEPTH = 5
@@ -76,8 +76,8 @@ def switches(script: Script, expression: syntax.BaseExpression) -> bool | None:
     """Whether a context manager or decorator switches gradients off; None where it may, or switches them on; else False."""
     called = expression.func if isinstance(expression, syntax.Call) else expression
     name = script.name(called)
-    if name in library.NO_GRADS or name in _SETTERS:
-        return _by_mode(script, expression, must_be_false=name in _SETTERS)
+    if name in library.NO_GRADS or name in SETTERS:
+        return _by_mode(script, expression, must_be_false=name in SETTERS)
     if name in _BY_HAND or (isinstance(called, syntax.Attribute) and called.attr.value in _WORDS):
         return None
     if isinstance(expression, syntax.IfExp):
@@ -123,5 +123,5 @@ def _is_switched_before(script: Script, node: syntax.Node, function: syntax.Func
         isinstance(script.source.parents[call], syntax.Expr)
         and script.function(call) is function
         and script.order.may_run_before(call, node)
-        for call in script.calls(*_SETTERS)
+        for call in script.calls(*SETTERS)
     )

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import builtins
+import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
@@ -28,7 +30,11 @@ if TYPE_CHECKING:
     from speedlint.ask.script import Script
 
 _FINDS_BY_ITSELF = (b"sys.path", b"__path__", b"exec(", b"globals()", b"locals()", b"get_ipython", b"builtins")
-_BINDS_BY_ITSELF = (*_FINDS_BY_ITSELF, b"__getattr__", b"setattr", b"__dict__", b"sys.modules")
+_BINDS_BY_ITSELF = (
+    *(*_FINDS_BY_ITSELF, b"__getattr__", b"setattr", b"__dict__", b"sys.modules", b"vars(", b"f_globals"),
+    *(b"__globals__", b"global_enum", b"ctypes", re.compile(rb"(?<![\w.])(?:eval|compile)\(")),
+)
+"""What may bind a module's name without writing it."""
 _BUILTINS = frozenset(dir(builtins)).union(
     "__file__ __path__ __annotations__ __builtins__ __cached__ __class__ __module__ __qualname__ WindowsError".split()
 )
@@ -270,19 +276,40 @@ def _unnamed(script: Script, part: syntax.Node) -> Iterator[tuple[syntax.Node, s
         for alias in statement.aliases:
             name = script.text(alias.name)
             leads = script.program.module(script, f"{module}.{name}")
-            if leads is not None and leads[1] == name and _binds_nothing(script, leads[0], name):
+            if leads is not None and leads[1] == name and _binds_nothing(script, leads[0], module, name):
                 yield statement, f"`{module}` has no `{name}`"
 
 
-def _binds_nothing(script: Script, path: Path, name: str) -> bool:
+def _binds_nothing(script: Script, path: Path, module: str, name: str) -> bool:
     """Whether a module of the project surely has no such name; none that is a package, which may have more out of sight."""
     other = script.program.reached(path) if path.name != "__init__.py" else None
-    if other is None or name in other.names.module.bindings or any(mark in other.source.data for mark in _BINDS_BY_ITSELF):
+    if other is None or name in other.names.module.bindings or name.startswith("__"):
+        return False
+    if _may_be_found_elsewhere(script, path, module):
         return False
     starred = _starred(other)
     if starred is None or any(_may_give(other, each, name) for each in starred):
         return False
-    return not _is_given(script, name) and not _may_be_another(script, other, name)
+    disk = script.program.disk
+    packages = [folder / "__init__.py" for folder in path.parents if disk.exists(str(folder / "__init__.py"))]
+    if any(disk.mentions(str(each), mark) for each in (path, script.key, *packages) for mark in _BINDS_BY_ITSELF):
+        return False
+    beside = (each for each in (*script.program.around(script.path), *packages) if each not in (path, script.key))
+    return not any(disk.mentions(str(each), name.encode()) for each in beside)
+
+
+def _may_be_found_elsewhere(script: Script, path: Path, module: str) -> bool:
+    """Whether Python may take another module of a name: one of its own, a compiled one or a package beside it, or one in a
+    folder above the script's, where it is started from there."""
+    parts = module.split(".") if not module.startswith(".") else []
+    if parts and parts[0] in sys.stdlib_module_names:
+        return True
+    disk, stem = script.program.disk, path.stem
+    if any(each != path.name and not each.endswith(".pyi") for each in disk.names(str(path.parent), stem, f"{stem}.*")):
+        return True
+    places = [folder.joinpath(*parts) for folder in script.key.parents] if parts else []
+    found = [each.with_suffix(".py") for each in places] + [each / "__init__.py" for each in places]
+    return any(each != path and disk.exists(str(each)) for each in found)
 
 
 # Lists where torch takes a tensor

@@ -18,9 +18,10 @@ from speedlint.shapes.steps import gives_places, takes_places
 from speedlint.shapes.sync.reads import shown
 from speedlint.shapes.training import roots
 from speedlint.solve import changing, leads
+from speedlint.solve.dtypes import is_scalar
 from speedlint.solve.flow import once
 from speedlint.solve.loops import Does
-from speedlint.solve.names import Kind, last_name
+from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.reach import parameter_of
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import part
@@ -49,7 +50,21 @@ _ASK_FOR_NUMBERS = ("torch.", "math.", "logging.", "operator.")
 """Libraries whose functions take the number of a tensor, or keep it one; what others do with it may show its graph."""
 _PLOTS = frozenset({"add_scalar", "add_scalars"})
 """Methods that write the number of a tensor of no dimension (torch/utils/tensorboard/_convert_np.py)."""
-_ENDING_CALLS = frozenset("float int len bool isinstance type id hash format abs round range hasattr".split())
+_ENDING_CALLS = frozenset("float int len bool isinstance type id hash format range hasattr".split())
+_CALLED_BACK = re.compile(r"map|filter|functools\.reduce|itertools\.\w+")
+"""What hands on what it is given to a function that it is given, too."""
+_CONVERTERS = frozenset({"float", "int", "str", "len", "bool"})
+_CONSUMES = re.compile(
+    r"(?:add|log|write|print|save|update|set_postfix|set_description|gather|reduce|compute|report|track|record|process)(?:_\w*)?"
+    r"|debug|info|warning|error|critical|exception|append|extend|format|send|emit|step|plot|imshow|show|set_title"
+)
+"""Methods by which objects of libraries are told of results: of writers, meters, bars and schedulers."""
+_MAKERS = re.compile(
+    r"(?:list|dict|set)|collections\.\w+|torch\.(?:zeros|ones|empty|full|rand|randn|tensor|cat|stack)(?:_like)?"
+    r"|numpy\.(?:zeros|ones|empty|full|array)(?:_like)?"
+)
+"""What makes a new container or tensor, of which nothing else has a part."""
+_BY_NAME = (b"__dict__", b"vars(")
 _PARAMETERS = frozenset({"parameters", "named_parameters", "state_dict", "get_parameter", "buffers"})
 _SHOWS = (
     "numpy.", "sklearn.", "scipy.", "pandas.", "matplotlib.", "json.", "wandb.", "mlflow.", "math.", "PIL.",
@@ -71,6 +86,8 @@ _CHANGES_ANOTHER = re.compile(
 """Functions that put what they are given into another argument, or keep it."""
 _NUMBERS = re.compile(r"([^%]|%%|%[-+ #0-9.*]*[diouxXeEfFgGc])*", re.DOTALL)
 """A ``%`` template that shows what it is given as numbers."""
+_SPEC = re.compile(r":[^:\[\]\"']*[eEfFgGdn%]\}$")
+"""The end of a part of an f-string that is shown as a number."""
 _MAKE_WEIGHTS = ("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm")
 _HOLDERS = (Role.SEQUENCE, Role.MAPPING, Role.INSTANCE)
 _MOST = 600
@@ -332,9 +349,10 @@ class _Follow:
                 | syntax.DictComp()
             ):
                 self._carry(script, parent)
-            case syntax.FormattedStringExpression(conversion=conversion, equal=equal):
-                # A tensor of no dimension formats itself as its number; what holds one shows it whole.
-                if conversion or equal or script.role(node) in _HOLDERS:
+            case syntax.FormattedStringExpression(expression=written, conversion=conversion, equal=equal):
+                # A tensor of no dimension formats itself as its number; any other, and what holds one, is shown whole.
+                is_number = bool(_SPEC.search(script.text(parent))) or is_scalar(script, written)
+                if conversion or equal or script.role(node) in _HOLDERS or not is_number:
                     self._tell(shown(script, parent))
             case syntax.UnaryOperation(operator=operator):
                 if not isinstance(operator, syntax.Not):
@@ -373,9 +391,13 @@ class _Follow:
                 self._tell(name)
             if _CHANGES_ANOTHER.fullmatch(name) or any(is_name(each.keyword, "out") for each in call.args):
                 raise NotProven(f"what `{name}` puts it into is not followed")
+            if _CALLED_BACK.fullmatch(name) and script.text(call.args[0].value) not in _CONVERTERS:
+                raise NotProven(f"what `{name}` calls with it is not followed")
             ends = name in _ENDING_CALLS or name.startswith(_SHOWS) or name.rpartition(".")[2] in _ENDS
             if self._may_tell and "." in name and not name.startswith(_ASK_FOR_NUMBERS):
                 self._tell(name)
+            if not ends and "." in name and isinstance(script.source.parents[call], syntax.Expr):
+                raise NotProven(f"what `{name}` does with it is not known")
             if not ends:
                 self._carry(script, call)
         elif script.role(func) is Role.MODULE:
@@ -410,14 +432,18 @@ class _Follow:
         elif self._may_tell and method not in (*_TELLING, *_PLOTS) and self._is_of_library(script, holder):
             self._tell(shown(script, func))
         elif script.role(holder) in (Role.TENSOR, Role.BATCH, Role.MODULE):
+            if script.role(holder) is Role.MODULE and method.startswith("register_"):
+                raise NotProven(f"`{shown(script, func)}` keeps it")
             if works_in_place(method):
                 self._bound(script, holder, fills=True)
             self._carry(script, call)
-        elif script.role(holder) in (Role.UNKNOWN, Role.INSTANCE) and not self._is_of_library(script, holder):
+        elif script.role(holder) in (Role.UNKNOWN, Role.INSTANCE, Role.OPTIMIZER) and not (
+            self._is_of_library(script, holder) and _CONSUMES.fullmatch(method)
+        ):
             raise NotProven(f"what `{shown(script, func)}` does with it is not known")
 
     def _is_of_library(self, script: Script, holder: syntax.BaseExpression) -> bool:
-        """Whether an object is one of a library's, which trains nothing of the project's."""
+        """Whether an object is one of a library's."""
         found = list(script.roles.origins(holder))
         return bool(found) and all(
             isinstance(made, syntax.Call) and other.name(made.func) is not None and other.definition(made.func) is None
@@ -429,12 +455,8 @@ class _Follow:
         scope = script.names.scope(container).lookup(container.value)
         bindings = scope.bindings.get(container.value, []) if scope is not None else []
         is_here = scope is not None and scope is script.names.scope(container)
-        made = (syntax.List, syntax.Dict, syntax.ListComp, syntax.DictComp, syntax.Call, syntax.Integer, syntax.Float)
-        values = (
-            part(each.value, each.path)[0] for each in bindings if each.kind is not Kind.AUGMENT and each.value is not None
-        )
-        is_known = all(each.value is not None for each in bindings)
-        if not is_here or not is_known or not all(isinstance(value, made) for value in values):
+        begun = [each for each in bindings if each.kind is not Kind.AUGMENT]
+        if not is_here or not all(each.kind is Kind.ASSIGN and _makes_new(script, each) for each in begun):
             raise NotProven(f"what others do with `{container.value}` is not followed")
 
     def _check_not_handed_in(self, script: Script, target: syntax.BaseExpression) -> None:
@@ -463,6 +485,8 @@ class _Follow:
                 is_own = self._inside is not None and owner is not None and script.source.contains(self._inside, owner.node)
                 self._carry_all(((script, use) for use in uses), outlives=not is_own)
             case syntax.Attribute(attr=syntax.Name(name)):
+                if _is_read_by_name(script, name):
+                    raise NotProven(f"what reads `{name}` by its name is not followed")
                 found = (
                     (other, each) for other in script.everywhere(name.encode()) for each in other.source.of(syntax.Attribute)
                 )
@@ -505,6 +529,28 @@ def _of_values(script: Script, value: syntax.BaseExpression, target: syntax.Base
         case syntax.Tuple(elements=[syntax.Element(value=values), syntax.Element()]) if gives_places(script, value):
             return values
     return target
+
+
+def _makes_new(script: Script, binding: Binding) -> bool:
+    """Whether a binding gives a variable a new container, or a new object of the project's, by no other name."""
+    statement = script.source.statement(binding.node)
+    if any(len(each.targets) > 1 for each in script.source.inside(statement, syntax.Assign)):
+        return False
+    value = part(binding.value, binding.path)[0] if binding.value is not None else None
+    if isinstance(value, syntax.Call):
+        made = script.definition(value.func)
+        is_object = made is not None and isinstance(made.node, syntax.ClassDef)
+        name = value.func.value if isinstance(value.func, syntax.Name) else ""
+        return is_object or bool(_MAKERS.fullmatch(script.name(value.func) or name))
+    return isinstance(value, syntax.List | syntax.Dict | syntax.ListComp | syntax.DictComp | syntax.Integer | syntax.Float)
+
+
+def _is_read_by_name(script: Script, attribute: str) -> bool:
+    """Whether a program may read an attribute by a text: ``getattr(state, "loss")``, ``vars(state)``."""
+    mentions = script.program.mentions
+    if any(mentions(script, mark) for mark in _BY_NAME):
+        return True
+    return mentions(script, b"getattr(") and any(mentions(script, f"{quote}{attribute}{quote}".encode()) for quote in "'\"")
 
 
 def _autocast_around(script: Script, region: syntax.Node) -> syntax.Node | None:

@@ -159,20 +159,34 @@ def _at(value: Value | None, path: Path) -> Value | None:
 
 
 def is_held(script: Script, call: syntax.Call) -> bool:
-    """Whether a call copies to the GPU what an object holds on the host since it was made: ``self.betas.to(x.device)``."""
+    """Whether a call copies to the GPU what an object holds on the host since it was made, ``self.betas.to(x.device)``, or
+    what a function around its own has made there: ``betas.to(x.device)``."""
     if not isinstance(call.func, syntax.Attribute) or call.func.attr.value not in ("to", "cuda"):
         return False
     held = call.func.value
-    if not isinstance(held, syntax.Attribute) or script.name(held) is not None:
+    if not isinstance(held, syntax.Attribute | syntax.Name) or script.name(held) is not None:
         return False
     value = script.value(held)
     if value.role is not Role.TENSOR or value.place is not Place.HOST or creation.target(script, call) is None:
         return False
+    if isinstance(held, syntax.Name):
+        return not value.assumed and _is_made_around(script, held)
     owner = script.value(held.value).definition
     if owner is None or not isinstance(owner.node, syntax.ClassDef):
         return False
     given = list(script.roles.assigned_on_self(owner, held.attr.value))
     return bool(given) and all(_is_made_at_once(place, node) for place, node, _ in given)
+
+
+def _is_made_around(script: Script, held: syntax.Name) -> bool:
+    """Whether a variable of a function around the one that reads it is made once."""
+    function, bindings = script.function(held), script.names.reaching(held)
+    return bool(bindings) and all(
+        binding.kind is Kind.ASSIGN
+        and script.function(binding.node) not in (None, function)
+        and script.frequency(binding.node) < Frequency.EPOCH
+        for binding in bindings
+    )
 
 
 def _is_made_at_once(script: Script, given: syntax.BaseExpression) -> bool:
