@@ -115,7 +115,7 @@ PERHAPS = {
     "a loss that is printed as a tensor": ("total = total + criterion(out, y)", "total / 3", "print(result)", False),
     "outputs that are saved": ("kept.append(out)", "kept", "torch.save(result, 'outputs.pt')", False),
     "an attribute": ("model.last = out", "0", "model.last.sum().backward()", True),
-    "outputs that are shown whole": ("total = total + out", "total", "print(f'{result}')", False),
+    "outputs that are shown whole": ("print(f'{out}')", "0", "print(result)", False),
     "an absolute value": ("total = total + abs(out.mean() - 1.0)", "total", "result.backward()", True),
     "the lesser of two tensors": ("total = total + torch.max(out, x[:, :2])[1].sum()", "total", "result.backward()", True),
     "what a call may have elsewhere": ("rows = hook.setdefault('rows', []); rows.append(out)", "0", "print(result)", False),

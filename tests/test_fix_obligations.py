@@ -137,7 +137,7 @@ CASES = {
         (),
         (
             "loss = criterion(model(x), y)",
-            "z = model(x)\n        with torch.no_grad():\n            y = model[0](x).mean()\n        loss = criterion(z, y)",
+            "z = model(x)\n        with torch.no_grad():\n            y = model[0](x)\n        loss = criterion(z, y)",
         ),
         "runs without gradients in between",
     ),

@@ -113,3 +113,44 @@ def test_what_is_made_out_of_sight_is_what_it_is_annotated_with(project: Project
     project.write("nets.py", NETS)
     found = project.findings(project.write("train.py", ANNOTATED.format(annotation=annotation)), "--notes")
     assert [each["fix"] for each in found] == [None] * count
+
+
+MODES = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(512, 512)
+
+    def forward(self, data, mode):
+        data.update({{"size": data["x"].shape[1:], "other": data["y"].shape[1:]}})
+        {body}
+        return (self.layer(data["x"]) - data["y"]).square().mean()
+
+
+model = Net().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in torch.utils.data.DataLoader(torch.load("rows.pt"), num_workers=4):
+    loss = model({{"x": x.cuda(), "y": y.cuda()}}, {mode})
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "mode", "count"),
+    [
+        ("print(f'{mode} loss')", "'train'", 0),
+        ("print(f'{mode} loss')", "y.cuda().mean()", 1),
+        ("assert data['size'] == data['other']", "'train'", 0),
+        ("assert data['x'].sum() == data['y'].sum()", "'train'", 1),
+    ],
+)
+def test_what_a_forward_is_handed_and_puts_into_its_batch(project: Project, body: str, mode: str, count: int) -> None:
+    project.configure("select = ['SPD303', 'SPD304']\ntorch = '2.13'")
+    found = project.findings(project.write("train.py", MODES.format(body=body, mode=mode)))
+    assert len(found) == count

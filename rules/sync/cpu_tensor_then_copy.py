@@ -248,6 +248,9 @@ def _cause(script: Script, node: syntax.Node) -> str:
     return f"index {script.source.span(bindings[0].node)[0]}" if bindings else one_way(script, node)
 
 
+_SINCE = (0, 4)
+"""What makes tensors takes `device=` since torch 0.4."""
+
 RULE = Rule(
     "SPD308",
     on=(syntax.Call, syntax.Subscript),
@@ -257,4 +260,5 @@ RULE = Rule(
     cause=_cause,
     often=True,
     on_gpu=True,
+    since=_SINCE,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.facts.parse import NON_BLOCKING
-from speedlint.shapes import entry
+from speedlint.shapes import entry, extensions
 from speedlint.shapes.frameworks import releases
 from speedlint.solve.dtypes import is_scalar
 from speedlint.solve.flow import once
@@ -57,6 +57,8 @@ def newest_release(script: Script) -> Release | None:
     bounds = [bound for each, bound in bounded if bound is not None and script.program.is_always_with(script, each)]
     if script.program.is_of_python_2(script):
         bounds.append(_PYTHON_2)
+    if (built := extensions.newest_release(script)) is not None:
+        bounds.append(built)
     return min(bounds, default=None)
 
 

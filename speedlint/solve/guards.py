@@ -159,6 +159,8 @@ class Guards:
                 return Frequency.EPOCH
             case syntax.Is() if is_none(right) and self._is_lazily_made(left):
                 return Frequency.EPOCH
+            case syntax.In() if self._is_counter(left) and isinstance(right, syntax.Name | syntax.Attribute | syntax.List):
+                return Frequency.THROTTLED
             case syntax.LessThan() | syntax.LessThanEqual() if self._is_among_first(left, right):
                 return Frequency.EPOCH
         return Frequency.THROTTLED if self._asks_the_clock(test) else Frequency.STEP

@@ -41,6 +41,7 @@ from speedlint.torch.words import Place, Role
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
 
+_NO_TENSORS = (Role.STRING, Role.NONE)
 _ANNOTATED = {
     "torch.Tensor": TENSOR,
     "torch.nn.Module": Value(Role.MODULE),
@@ -642,7 +643,7 @@ class Roles:
         passed = [other.roles.evaluate(value) for other, value in self.script.values.passed(parameter) if value]
         if passed and all(value is None for value in passed):
             return None
-        if passed and all(value is not None and _is_number(value) for value in passed):
+        if passed and all(value is not None and (_is_number(value) or value.role in _NO_TENSORS) for value in passed):
             return join(passed)
         tensors = [value for value in passed if value is not None and value.role in (Role.TENSOR, Role.BATCH)]
         if not tensors and any(other.roles.begins_as_number(value) for other, value in self.script.values.passed(parameter)):
@@ -1159,7 +1160,11 @@ class Roles:
         index = node.slice[0].slice if len(node.slice) == 1 else None
         if base.role is Role.BATCH and isinstance(node.value, syntax.Name):
             moved = self.moved_entry(node.value, node)
-            return (self.evaluate(moved) if moved is not None else None) or base
+            return (self.evaluate(moved) if moved is not None else None) or self._updated_entry(node.value, node) or base
+        if base.role is Role.TENSOR and isinstance(node.value, syntax.Name):
+            base = self._updated_entry(node.value, node) or base
+            if base.role is not Role.TENSOR:
+                return base
         if base.role in (Role.TENSOR, Role.BATCH, Role.ARRAY):
             return base
         if base.role is Role.SEQUENCE:
@@ -1221,6 +1226,20 @@ class Roles:
                 value = self.evaluate(assign.value)
                 if value is not None and value.role is Role.TENSOR and value.place is not Place.HOST:
                     return assign.value
+        return None
+
+    def _updated_entry(self, batch: syntax.Name, node: syntax.Subscript) -> Value | None:
+        """What was put into a batch under a key before: ``batch.update({"size": x.shape})``."""
+        key = key_of(node)
+        for call in self.script.method_calls("update") if isinstance(key, str) else ():
+            match call:
+                case syntax.Call(
+                    func=syntax.Attribute(value=syntax.Name(value=updated)),
+                    args=[syntax.Arg(value=syntax.Dict() as entries)],
+                ) if updated == batch.value and self.script.order.surely([call], node):
+                    for entry in entries.elements:
+                        if isinstance(entry, syntax.DictElement) and self.script.text(entry.key).strip("'\"") == key:
+                            return self.evaluate(entry.value)
         return None
 
     def _goes_over_entries(self, loop: syntax.For, batch: syntax.Name, change: syntax.Subscript) -> bool:

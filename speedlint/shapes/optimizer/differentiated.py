@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.shapes.acting import is_environment_step
 from speedlint.shapes.model import encoders, keeping
+from speedlint.shapes.model.networks import is_loss
 from speedlint.shapes.steps import gives_places, takes_places
 from speedlint.shapes.sync.reads import shown
 from speedlint.shapes.training import roots
@@ -24,7 +25,7 @@ from speedlint.solve.loops import Does
 from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.reach import parameter_of
 from speedlint.solve.terms import Definition
-from speedlint.solve.unpacking import part
+from speedlint.solve.unpacking import part, written
 from speedlint.source import is_name, is_target
 from speedlint.torch import library
 from speedlint.torch.library import FORWARD_HOOKS
@@ -349,10 +350,10 @@ class _Follow:
                 | syntax.DictComp()
             ):
                 self._carry(script, parent)
-            case syntax.FormattedStringExpression(expression=written, conversion=conversion, equal=equal):
-                # A tensor of no dimension formats itself as its number; any other, and what holds one, is shown whole.
-                is_number = bool(_SPEC.search(script.text(parent))) or is_scalar(script, written)
-                if conversion or equal or script.role(node) in _HOLDERS or not is_number:
+            case syntax.FormattedStringExpression(expression=held, conversion=conversion, equal=equal):
+                # A tensor of no dimension formats itself as its number; an output, and what holds one, is shown whole.
+                is_whole = script.role(node) in _HOLDERS or _is_output(script, held)
+                if conversion or equal or (is_whole and not _SPEC.search(script.text(parent))):
                     self._tell(shown(script, parent))
             case syntax.UnaryOperation(operator=operator):
                 if not isinstance(operator, syntax.Not):
@@ -396,7 +397,8 @@ class _Follow:
             ends = name in _ENDING_CALLS or name.startswith(_SHOWS) or name.rpartition(".")[2] in _ENDS
             if self._may_tell and "." in name and not name.startswith(_ASK_FOR_NUMBERS):
                 self._tell(name)
-            if not ends and "." in name and isinstance(script.source.parents[call], syntax.Expr):
+            is_shown = _TELL_OF_GRAPHS.fullmatch(name) is not None
+            if not (ends or is_shown) and "." in name and isinstance(script.source.parents[call], syntax.Expr):
                 raise NotProven(f"what `{name}` does with it is not known")
             if not ends:
                 self._carry(script, call)
@@ -529,6 +531,15 @@ def _of_values(script: Script, value: syntax.BaseExpression, target: syntax.Base
         case syntax.Tuple(elements=[syntax.Element(value=values), syntax.Element()]) if gives_places(script, value):
             return values
     return target
+
+
+def _is_output(script: Script, node: syntax.BaseExpression) -> bool:
+    """Whether an expression is what a network gives, or a sum of such: a tensor of several numbers."""
+    given = [written(each) for each in script.names.reaching(node)] if isinstance(node, syntax.Name) else [node]
+    calls = (call for each in given if each is not None for call in script.source.inside(each, syntax.Call))
+    return any(script.role(call.func) is Role.MODULE and not is_loss(script, call) for call in calls) and not (
+        is_scalar(script, node)
+    )
 
 
 def _makes_new(script: Script, binding: Binding) -> bool:
