@@ -457,7 +457,7 @@ class _Follow:
         scope = script.names.scope(container).lookup(container.value)
         bindings = scope.bindings.get(container.value, []) if scope is not None else []
         is_here = scope is not None and scope is script.names.scope(container)
-        begun = [each for each in bindings if each.kind is not Kind.AUGMENT]
+        begun = [each for each in script.names.reaching(container) or bindings if each.kind is not Kind.AUGMENT]
         if not is_here or not all(each.kind is Kind.ASSIGN and _makes_new(script, each) for each in begun):
             raise NotProven(f"what others do with `{container.value}` is not followed")
 
