@@ -41,6 +41,8 @@ def why_not_fused(script: Script, region: syntax.Node) -> str | None:
         return None
     for place in script.everywhere():
         for call in place.source.of(syntax.Call):
+            if place.role(call.func) is Role.MODULE and any(arg.star == "**" for arg in call.args):
+                return f"whether `{place.text(call.func)}` is handed a mask of padded positions is not known"
             if (mask := _mask(place, call)) is not None:
                 return f"torch's fused attention, which runs then, may give zeros where `{place.text(mask)}` hides positions"
         part = next(_own_parts(place), None)

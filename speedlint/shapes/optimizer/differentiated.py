@@ -29,7 +29,7 @@ from speedlint.solve.unpacking import part, written
 from speedlint.source import is_name, is_target
 from speedlint.torch import library
 from speedlint.torch.library import FORWARD_HOOKS
-from speedlint.torch.methods import DETACHES, GRAPHLESS, works_in_place
+from speedlint.torch.methods import DETACHES, GRAPHLESS, VIEWS, works_in_place
 from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
@@ -65,11 +65,11 @@ _MAKERS = re.compile(
     r"|numpy\.(?:zeros|ones|empty|full|array)(?:_like)?"
 )
 """What makes a new container or tensor, of which nothing else has a part."""
-_BY_NAME = (b"__dict__", b"vars(")
+_BY_NAME = (b"__dict__", b"vars(", b"attrgetter")
 _PARAMETERS = frozenset({"parameters", "named_parameters", "state_dict", "get_parameter", "buffers"})
 _SHOWS = (
     "numpy.", "sklearn.", "scipy.", "pandas.", "matplotlib.", "json.", "wandb.", "mlflow.", "math.", "PIL.",
-    "cv2.", "tqdm.", "time.", "os.", "csv.", "torchvision.utils.", "skimage.", "seaborn.",
+    "cv2.", "time.", "os.", "csv.", "torchvision.utils.", "skimage.", "seaborn.",
 )  # fmt: skip
 """Libraries that turn what they are given into numbers, pictures or files."""
 _FILLS = frozenset("append extend insert add appendleft".split())
@@ -203,12 +203,32 @@ class _Follow:
             for _, node in changing.written(self.script, caught.body):
                 if isinstance(node, syntax.Call) and works_in_place(last_name(node.func) or ""):
                     raise NotProven(f"`{shown(self.script, node)}` raises where gradients are on, which is caught")
+        self._check_others()
         for call in source.inside(self.region, syntax.Call):
             self._started(call)
         for attribute in source.inside(self.region, syntax.Attribute):
             is_called = isinstance(up := source.parents[attribute], syntax.Call) and up.func is attribute
             if not is_called and self.script.role(attribute.value) is Role.MODULE:
                 self._carry(self.script, attribute)
+
+    def _check_others(self) -> None:
+        """Raises NotProven where the region computes with what may have a graph though no network in it gives it: tensors
+        that ask for gradients, and what a function returns of what it was handed, or of what lies outside of it."""
+        script, source = self.script, self.script.source
+        for call in source.inside(self.region, syntax.Call):
+            if any(is_name(arg.keyword, "requires_grad") for arg in call.args):
+                raise NotProven(f"`{shown(script, call)}` may ask for gradients")
+        names, attributes = source.inside(self.region, syntax.Name), source.inside(self.region, syntax.Attribute)
+        for node in chain(names, attributes):
+            if script.role(node) is Role.TENSOR and not is_target(source, node) and _asks_for_gradients(script, node):
+                raise NotProven(f"`{shown(script, node)}`, beside it, takes gradients")
+        function = source.enclosing(self.region, syntax.FunctionDef)
+        for back in source.inside(self.region, syntax.Return):
+            if back.value is None or source.enclosing(back, syntax.FunctionDef, syntax.Lambda) is not function:
+                continue
+            for name in source.inside(back.value, syntax.Name):
+                if _is_handed_in(script, name) and script.role(name) not in (*_WITHOUT_ANY_GRAPH, Role.MODULE, Role.LOADER):
+                    raise NotProven(f"whether `{name.value}`, which it returns, has a graph is not known")
 
     def check_untold(self, value: syntax.BaseExpression) -> None:
         """Raises NotProven."""
@@ -235,6 +255,10 @@ class _Follow:
             raise NotProven(kept)
         script = callee.script
         for base, _ in changing.written(script, callee.node):
+            if isinstance(base, syntax.Name) and any(
+                isinstance(each.value, syntax.Attribute | syntax.Subscript) for each in script.names.reaching(base)
+            ):
+                raise NotProven(f"what else holds `{base.value}` is not followed")
             if changing.is_on_self(base) or _is_of_module(script, base):
                 self._bound(script, base, fills=True)
         outside, self._inside = self._inside, callee.node
@@ -351,14 +375,17 @@ class _Follow:
             ):
                 self._carry(script, parent)
             case syntax.FormattedStringExpression(expression=held, conversion=conversion, equal=equal):
-                # A tensor of no dimension formats itself as its number; an output, and what holds one, is shown whole.
-                is_whole = script.role(node) in _HOLDERS or _is_output(script, held)
+                # A tensor of no dimension formats itself as its number; any other, and what holds one, is shown whole.
+                is_whole = script.role(node) in _HOLDERS or not (self._may_tell or _is_number(script, held))
+                is_whole = is_whole or _is_output(script, held)
                 if conversion or equal or (is_whole and not _SPEC.search(script.text(parent))):
                     self._tell(shown(script, parent))
             case syntax.UnaryOperation(operator=operator):
                 if not isinstance(operator, syntax.Not):
                     self._carry(script, parent)
-            case syntax.Raise() | syntax.Assert() if self._may_tell:
+            case syntax.Raise():
+                self._tell(shown(script, node))
+            case syntax.Assert() if self._may_tell:
                 self._tell(shown(script, node))
             case _ if not isinstance(parent, _TAKES_NOTHING):
                 raise NotProven(f"where `{shown(script, node)}` goes is not followed")
@@ -369,7 +396,8 @@ class _Follow:
             raise NotProven(f"`{shown(script, attribute)}` differentiates it, or asks for its graph", is_certain=True)
         call = script.source.parents[attribute]
         is_called = isinstance(call, syntax.Call) and call.func is attribute
-        if self._may_tell and name in _REFUSE_GRAPHS:
+        is_caught = script.source.enclosing(attribute, syntax.Try) is not None
+        if name in _REFUSE_GRAPHS and (self._may_tell or is_caught):
             self._tell(shown(script, attribute))
         if name not in (_ENDS if is_called else _PLAIN_ATTRIBUTES):
             self._carry(script, call if is_called else attribute)
@@ -394,7 +422,8 @@ class _Follow:
                 raise NotProven(f"what `{name}` puts it into is not followed")
             if _CALLED_BACK.fullmatch(name) and script.text(call.args[0].value) not in _CONVERTERS:
                 raise NotProven(f"what `{name}` calls with it is not followed")
-            ends = name in _ENDING_CALLS or name.startswith(_SHOWS) or name.rpartition(".")[2] in _ENDS
+            ends = name in _ENDING_CALLS or (name.startswith(_SHOWS) and name != "math.prod")
+            ends = ends or name.rpartition(".")[2] in _ENDS
             if self._may_tell and "." in name and not name.startswith(_ASK_FOR_NUMBERS):
                 self._tell(name)
             is_shown = _TELL_OF_GRAPHS.fullmatch(name) is not None
@@ -426,7 +455,11 @@ class _Follow:
             raise NotProven(f"`{shown(script, func)}` differentiates it", is_certain=True)
         if method in _TELLING and not _logs_numbers(script, call):
             self._tell(shown(script, func))
-        if method in _FILLS or script.role(holder) in (Role.MAPPING, Role.SEQUENCE):
+        if method == "format" and script.role(holder) is Role.STRING and not self._may_tell:
+            is_number = all(_is_number(script, arg.value) for arg in call.args)
+            if not (is_number or _formats_numbers(script, holder)):
+                self._tell(shown(script, func))
+        elif method in _FILLS or script.role(holder) in (Role.MAPPING, Role.SEQUENCE):
             self._bound(script, holder, fills=True)
         elif self._may_tell and script.role(holder) is Role.STRING:
             if not (method == "format" and _formats_numbers(script, holder)):
@@ -466,7 +499,7 @@ class _Follow:
         if not isinstance(target, syntax.Name) or script.role(target) is Role.NUMBER:
             return
         for binding in script.names.reaching(target):
-            is_other = binding.kind is Kind.PARAMETER or isinstance(binding.value, syntax.Attribute | syntax.Subscript)
+            is_other = binding.kind is Kind.PARAMETER or _is_of_another(script, binding.value)
             if is_other and not binding.path:
                 raise NotProven(f"what others do with `{target.value}`, which it is added to, is not followed")
 
@@ -531,6 +564,54 @@ def _of_values(script: Script, value: syntax.BaseExpression, target: syntax.Base
         case syntax.Tuple(elements=[syntax.Element(value=values), syntax.Element()]) if gives_places(script, value):
             return values
     return target
+
+
+def _asks_for_gradients(script: Script, node: syntax.BaseExpression) -> bool:
+    """Whether a tensor is a parameter by itself, or is made to take gradients."""
+    return any(
+        isinstance(made, syntax.Call)
+        and (place.is_call_to(made, *library.PARAMETERS) or any(is_name(arg.keyword, "requires_grad") for arg in made.args))
+        for place, made in script.roles.origins(node)
+    )
+
+
+def _is_handed_in(script: Script, name: syntax.Name) -> bool:
+    """Whether a variable is a parameter of its function, or of what is around it."""
+    up = script.source.parents[name]
+    if isinstance(up, syntax.Attribute) or (isinstance(up, syntax.Arg) and up.keyword is name):
+        return isinstance(up, syntax.Attribute) and up.attr.value not in _PLAIN_ATTRIBUTES and up.value is name
+    if isinstance(up, syntax.Call) and up.func is name:
+        return False
+    call = script.source.parents[up] if isinstance(up, syntax.Arg) else None
+    if isinstance(call, syntax.Call) and script.text(call.func) in _ENDING_CALLS:
+        return False
+    bindings, function = script.names.reaching(name), script.function(name)
+    return any(each.kind is Kind.PARAMETER or script.function(each.node) is not function for each in bindings)
+
+
+def _is_of_another(script: Script, value: syntax.Node | None) -> bool:
+    """Whether a value is, or may be a view of, what another variable holds."""
+    if isinstance(value, syntax.Call) and isinstance(value.func, syntax.Attribute):
+        is_view = value.func.attr.value in VIEWS and script.name(value.func) is None
+        return is_view or (script.name(value.func) or "").rpartition(".")[2] in VIEWS
+    return isinstance(value, syntax.Name | syntax.Attribute | syntax.Subscript)
+
+
+def _is_number(script: Script, node: syntax.BaseExpression) -> bool:
+    """Whether a value certainly has no dimension: the number of a loss, or what numbers and such are added up to."""
+    if script.role(node) is Role.NUMBER or is_scalar(script, node):
+        return True
+    match node:
+        case syntax.BinaryOperation(left=left, right=right):
+            return _is_number(script, left) and _is_number(script, right)
+        case syntax.Name():
+            bindings = script.names.reaching(node)
+            values = [each.value for each in bindings]
+            return bool(bindings) and all(
+                each is not None and (isinstance(each, syntax.Integer | syntax.Float) or is_scalar(script, each))
+                for each in values
+            )
+    return False
 
 
 def _is_output(script: Script, node: syntax.BaseExpression) -> bool:

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
 from speedlint.shapes.evaluation import is_evaluation
+from speedlint.shapes.model.networks import is_loss
 from speedlint.shapes.schedule.helpers import does_more
 from speedlint.shapes.schedule.periods import Scheduled, full_passes
+from speedlint.shapes.training import roots
+from speedlint.solve import changing
+from speedlint.solve.names import last_name
 from speedlint.solve.reach import parameter_of
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import gone_over
@@ -19,6 +23,10 @@ from speedlint.torch.words import Frequency, Role
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
 
+_TELLS = frozenset(
+    "print append extend eval train write info debug warning log set_postfix set_description add_scalar update".split()
+)
+"""Methods that gather results, tell of them, or set the mode of a network."""
 _NUMBERS = (Role.NUMBER, Role.NONE, Role.STRING)
 
 
@@ -30,15 +38,17 @@ class _Read(NamedTuple):
 
 
 def by_call(script: Script, one: Scheduled) -> syntax.BaseExpression | None:
-    """The loader that a call evaluates over in each epoch for numbers alone, and that the training in the same epoch goes
-    over, too; None where it is not known to be the same."""
+    """The loader that a call evaluates over in each epoch for numbers alone, and that the training in the same epoch has
+    gone over before; None where it is not known to be the same, or to have the same data."""
     callee = script.callee(one.call)
-    if callee is None or not _is_for_numbers(callee):
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef) or not _is_for_numbers(callee):
         return None
     if not all(is_evaluation(callee.script, each) for each in full_passes(callee)):
         return None
+    if not _only_computes(callee.script, callee.node.body, callee.node):
+        return None
     read = _by(script, one.call, Frequency.EVAL_STEP)
-    return next((each.loader for each in read if _is_trained_on(each, script, one.loop)), None)
+    return next((each.loader for each in read if _is_trained_on(each, script, one.loop, one.call)), None)
 
 
 def by_loop(script: Script, loop: syntax.For) -> syntax.BaseExpression | None:
@@ -48,17 +58,60 @@ def by_loop(script: Script, loop: syntax.For) -> syntax.BaseExpression | None:
         return None
     if any(True for _ in script.source.inside(loop.body, syntax.Break)) or not is_evaluation(script, loop):
         return None
-    if not _is_measured(script, loop):
+    if not _is_measured(script, loop) or not _only_computes(script, loop.body, loop):
         return None
     read = (_Read(script, over) for _, over in gone_over(script, loop))
-    return next((each.loader for each in read if _is_trained_on(each, script, outer)), None)
+    return next((each.loader for each in read if _is_trained_on(each, script, outer, loop)), None)
 
 
-def _is_trained_on(read: _Read, script: Script, epochs: syntax.For | syntax.While) -> bool:
-    """Whether the training in a turn of a loop over epochs goes over a loader."""
-    steps = (each for loop in script.source.inside(epochs.body, syntax.For) for each in _over(script, loop, Frequency.STEP))
-    called = (each for call in script.source.inside(epochs.body, syntax.Call) for each in _by(script, call, Frequency.STEP))
-    return any(_are_one(read, each) for found in (steps, called) for each in found)
+def _networks(script: Script, code: syntax.Node) -> set[str]:
+    """The networks that some code runs or hands on, losses left out, as they are written."""
+    found = set[str]()
+    for call in script.source.inside(code, syntax.Call):
+        is_run = script.role(call.func) is Role.MODULE and not is_loss(script, call)
+        named = [call.func] if is_run else []
+        named += [arg.value for arg in call.args if script.role(arg.value) is Role.MODULE]
+        found |= {script.text(each) for each in named if not _is_a_loss(script, each)}
+    return found
+
+
+def _is_a_loss(script: Script, module: syntax.BaseExpression) -> bool:
+    """Whether a module is a loss of torch's, which is handed on as a network is."""
+    made = [(place.name(node.func) or "") for place, node in roots(script, module) if isinstance(node, syntax.Call)]
+    return bool(made) and all(each.startswith("torch.nn.") and each.endswith("Loss") for each in made)
+
+
+def _only_computes(script: Script, code: syntax.Node, within: syntax.Node) -> bool:
+    """Whether code changes nothing but variables of its own, and hands nothing to objects that may keep it."""
+    for base, node in changing.written(script, code):
+        if not isinstance(base, syntax.Name) or isinstance(node, syntax.AssignTarget):
+            return False
+        is_local = all(script.source.contains(within, each.node) for each in script.names.reaching(base))
+        if not (is_local or isinstance(within, syntax.For)):
+            return False
+    for expression in script.source.inside(code, syntax.Expr):
+        call = expression.value
+        if isinstance(call, syntax.Call) and script.name(call.func) is None and last_name(call.func) not in _TELLS:
+            return False
+    return True
+
+
+def _is_trained_on(read: _Read, script: Script, epochs: syntax.For | syntax.While, at: syntax.Node) -> bool:
+    """Whether the training in a turn of a loop over epochs goes over all of a loader before a node, with the networks that
+    run there, and nothing is set on an object in the turn, which may change its data."""
+    source = script.source
+    if any(isinstance(each.target, syntax.Attribute) for each in source.inside(epochs.body, syntax.AssignTarget)):
+        return False
+    before: list[tuple[syntax.Node, Iterator[_Read]]] = [
+        (each, _over(script, each, Frequency.STEP)) for each in source.inside(epochs.body, syntax.For)
+    ]
+    before += [(call, _by(script, call, Frequency.STEP)) for call in source.inside(epochs.body, syntax.Call)]
+    return any(
+        _are_one(read, each)
+        for node, found in before
+        if source.order[node] < source.order[at] and _networks(script, at) <= _networks(script, node)
+        for each in found
+    )
 
 
 def _by(script: Script, call: syntax.Call, kind: Frequency) -> Iterator[_Read]:
@@ -79,7 +132,8 @@ def _by(script: Script, call: syntax.Call, kind: Frequency) -> Iterator[_Read]:
 
 
 def _over(script: Script, loop: syntax.For, kind: Frequency) -> Iterator[_Read]:
-    if script.loops.kind(loop) is kind and script.loops.iterates_loader(loop):
+    leaves = any(True for _ in script.source.inside(loop.body, syntax.Break))
+    if script.loops.kind(loop) is kind and script.loops.iterates_loader(loop) and not leaves:
         yield from (_Read(script, over) for _, over in gone_over(script, loop))
 
 

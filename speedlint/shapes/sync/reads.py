@@ -208,13 +208,23 @@ def needs(script: Script, node: syntax.BaseExpression, *, by_default: bool = Tru
     ``by_default`` what a condition leaves out that fails by the defaults of the script's options does not count where the
     expression is computed in spite of it."""
     is_by_default = by_default and off.runs_by_default(script, node)
-    loop = script.loops.driving_loop(node)
-    for where, child, parent in _Flow(by_default=is_by_default, loop=loop).follow(script, node, _DEPTH):
+    for where, child, parent in _Flow(by_default=is_by_default, loop=_whole_loop(script, node)).follow(script, node, _DEPTH):
         found = _need(where, child, parent)
         if found is None or where.frequency(child) not in FREQUENT:
             continue
         if not is_by_default or off.runs_by_default(where, child):
             yield found
+
+
+def _whole_loop(script: Script, node: syntax.Node) -> Loop | None:
+    """The outermost loop around a node, in its function, whose turns are steps."""
+    found: Loop | None = None
+    for up in script.source.ancestors(node):
+        if isinstance(up, syntax.FunctionDef):
+            break
+        if isinstance(up, syntax.For | syntax.While) and script.loops.kind(up) in (Frequency.STEP, Frequency.EVAL_STEP):
+            found = up
+    return found
 
 
 def why_needed(script: Script, node: syntax.BaseExpression) -> str | None:
