@@ -12,6 +12,7 @@ from speedlint.shapes.evaluation import is_network
 from speedlint.solve import options
 from speedlint.solve.flow import once
 from speedlint.solve.loops import Does
+from speedlint.solve.names import Binding
 from speedlint.solve.names import Kind as NameKind
 from speedlint.solve.terms import Constant, Definition
 from speedlint.torch.words import Frequency, Role
@@ -125,7 +126,9 @@ def period(script: Script, one: Scheduled) -> Constant | None:
     if not guards and script.frequency(one.call) is Frequency.STEP:
         return Constant(1, script, one.call)
     divided = _divided(script, one)
-    return _divisor(script, divided) if divided is not None and not _counts_turns(script, divided, one.loop) else None
+    if divided is None or _counted_outside(script, divided, one.loop):
+        return None
+    return _divisor(script, divided)
 
 
 def epochs(script: Script, one: Scheduled) -> Constant | None:
@@ -155,27 +158,30 @@ def _divisor(script: Script, divided: syntax.BinaryOperation) -> Constant | None
     return constant if constant is not None and isinstance(constant.value, int) else None
 
 
-def _counts_turns(script: Script, divided: syntax.BinaryOperation, loop: syntax.For | syntax.While) -> bool:
-    """Whether what is divided is counted by a loop around the one over steps."""
+def _counted_outside(
+    script: Script, divided: syntax.BinaryOperation, loop: syntax.For | syntax.While
+) -> list[tuple[Binding, syntax.For]]:
+    """What binds the names of what is divided, each with the loop around the one over steps in which it does; none where
+    anything binds one elsewhere."""
     names = script.source.inside(divided.left, syntax.Name)
-    bound = (binding.node for name in names for binding in script.names.reaching(name))
-    targets = [script.source.enclosing(each, syntax.For) for each in bound]
-    return bool(targets) and all(
-        isinstance(each, syntax.For) and each is not loop and script.source.contains(each.body, loop) for each in targets
-    )
+    bound = [
+        (binding, script.source.enclosing(binding.node, syntax.For))
+        for name in names
+        for binding in script.names.reaching(name)
+    ]
+    outside = [
+        (binding, around)
+        for binding, around in bound
+        if isinstance(around, syntax.For) and around is not loop and script.source.contains(around.body, loop)
+    ]
+    return outside if len(outside) == len(bound) else []
 
 
 def _counts_epochs(script: Script, divided: syntax.BinaryOperation, loop: syntax.For | syntax.While) -> bool:
-    """Whether what is divided counts the turns of a loop around the one over steps, and nothing else."""
-    names = list(script.source.inside(divided.left, syntax.Name))
-    counted = [binding for name in names for binding in script.names.reaching(name)]
-    return bool(counted) and all(
-        binding.kind is NameKind.FOR
-        and isinstance(outer := script.source.enclosing(binding.node, syntax.For), syntax.For)
-        and outer is not loop
-        and script.source.contains(outer.body, loop)
-        and script.loops.kind(outer) is Frequency.EPOCH
-        for binding in counted
+    """Whether what is divided counts the epochs around the loop over steps, and nothing else."""
+    outside = _counted_outside(script, divided, loop)
+    return bool(outside) and all(
+        binding.kind is NameKind.FOR and script.loops.kind(around) is Frequency.EPOCH for binding, around in outside
     )
 
 

@@ -98,9 +98,13 @@ def _only_computes(script: Script, code: syntax.Node, within: syntax.Node) -> bo
 
 def _is_trained_on(read: _Read, script: Script, epochs: syntax.For | syntax.While, at: syntax.Node) -> bool:
     """Whether the training in a turn of a loop over epochs goes over all of a loader before a node, with the networks that
-    run there, and nothing is set on an object in the turn, which may change its data."""
+    run there, and nothing is set on an object in the turn, which may change its data, or on a part of a network, as one
+    that is calibrated by the result."""
     source = script.source
     if any(isinstance(each.target, syntax.Attribute) for each in source.inside(epochs.body, syntax.AssignTarget)):
+        return False
+    added = (each.target for each in source.inside(epochs.body, syntax.AugAssign))
+    if any(isinstance(each, syntax.Attribute) and script.role(each.value) is Role.MODULE for each in added):
         return False
     before: list[tuple[syntax.Node, Iterator[_Read]]] = [
         (each, _over(script, each, Frequency.STEP)) for each in source.inside(epochs.body, syntax.For)
