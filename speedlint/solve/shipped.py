@@ -133,15 +133,15 @@ def overridden(script: Script) -> frozenset[str] | None:
     readable = map(Path, disk.listing(str(script.program.root(script.path))).readable)
     found: set[str] = set()
     for path in script.program.holding(dict.fromkeys((*texts(script), *readable)), _OVERRIDES, _OTHER_CONFIG):
-        for command in _commands(path, disk.read(path)):
-            is_run = any(_is_of(script, path, each.group(), starts) for each in runs.finditer(command))
-            if not is_run and not modules.search(command) and path.suffix != ".py":
+        data, is_code = disk.read(path), path.suffix == ".py"
+        if is_code and not runs.search(data):
+            continue
+        key = _QUOTED_OVERRIDES if is_code else _OVERRIDES
+        for command in _commands(path, data):
+            is_run = is_code or any(_is_of(script, path, each.group(), starts) for each in runs.finditer(command))
+            if not is_run and not modules.search(command):
                 continue
-            if path.suffix == ".py" and not runs.search(disk.read(path)):
-                continue
-            passed = (
-                list(_OVERRIDES.finditer(command)) if path.suffix != ".py" else list(_QUOTED_OVERRIDES.finditer(command))
-            )
+            passed = list(key.finditer(command))
             if _OTHER_CONFIG.search(command) or any(each.group(1) for each in passed):
                 return None
             found |= {each.group(2).decode() for each in passed}
