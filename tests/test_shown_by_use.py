@@ -148,6 +148,7 @@ for x, y in torch.utils.data.DataLoader(torch.load("rows.pt"), num_workers=4):
         ("print(f'{mode} loss')", "y.cuda().mean()", 1),
         ("assert data['size'] == data['other']", "'train'", 0),
         ("assert data['x'].sum() == data['y'].sum()", "'train'", 1),
+        ("data.update({'size': data['y']}); assert data['size'].sum() == 1", "'train'", 1),
     ],
 )
 def test_what_a_forward_is_handed_and_puts_into_its_batch(project: Project, body: str, mode: str, count: int) -> None:

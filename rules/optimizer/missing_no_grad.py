@@ -58,6 +58,7 @@ PyTorch's Performance Tuning Guide: disable gradient calculation for validation 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from speedlint import edits
@@ -81,6 +82,7 @@ _WHEN = {
     Frequency.THROTTLED: "every so many training steps",
     Frequency.EPOCH: "beside each round of training steps",
 }
+_ADVICE = "put it under `with torch.no_grad():`"
 _BETWEEN = (Frequency.EPOCH, Frequency.THROTTLED)
 _WHOLE = Estimate(Worth.LOW, "one pass for each round of training steps; it keeps the activations of a whole set at once")
 _ACTION = Estimate(Worth.LOW, "a seventh of the time that the choice of an action takes, or more")
@@ -171,73 +173,61 @@ def _of_decision(call: syntax.Call, script: Script) -> Iterator[Finding]:
     """A forward pass whose output only decides something, such as an action."""
     if not evaluation.is_only_decided(script, call) or script.frequency(call) < Frequency.THROTTLED:
         return
-    if (
-        not evaluation.is_network(script, call)
-        or gradients_off(script, call) is not False
-        or evaluation.needs_grad(script, call)
-    ):
-        return
-    if evaluation.is_in_pass(script, call) or script.is_test or not _can_switch(script):
+    if not evaluation.is_network(script, call) or not _can_do_without(script, call):
         return
     message = f"`{script.text(call)}` records a graph, but its output is only argmaxed"
-    advice = "put it under `with torch.no_grad():`"
     try:
-        differentiated.check_alone(script, call)
-        differentiated.check_never(script, script.source.statement(call))
-        yield Finding(call, message, Fix(_wrapped(call, script), Risk.NUMERIC), advice, Level.WARNING)
+        yield from _of_statement(call, script, message, Level.WARNING)
     except differentiated.NotProven as reason:
         if not reason.is_certain:
-            advice = f"{advice} if nothing differentiates what it keeps; not written: {reason}"
+            advice = f"{_ADVICE} if nothing differentiates what it keeps; not written: {reason}"
             yield Finding(call, message, advice=advice, level=Level.WARNING)
-    except edits.CannotEdit as error:
-        yield Finding(call, message, advice=f"{advice}; not written here, because {error}", level=Level.WARNING)
 
 
 def _of_acting(call: syntax.Call, script: Script) -> Iterator[Finding]:
     """A forward pass that chooses an action for an environment, and whose results are proven to reach no backward pass."""
-    if not acting.is_asked(script, call) or gradients_off(script, call) is not False or evaluation.needs_grad(script, call):
-        return
-    if evaluation.is_in_pass(script, call) or script.is_test or not _can_switch(script):
-        return
-    if _is_told_within(script, call):
+    if not acting.is_asked(script, call) or not _can_do_without(script, call) or _is_told_within(script, call):
         return
     message = (
         f"`{reads.shown(script, call)}` records a graph in each step of the environment, and nothing calls backward on it"
     )
-    advice = "put it under `with torch.no_grad():`"
-    try:
-        differentiated.check_alone(script, call)
-        differentiated.check_never(script, script.source.statement(call))
-        level = Level.WARNING if evaluation.trains(script) else Level.NOTE
-        yield Finding(call, message, Fix(_wrapped(call, script), Risk.NUMERIC), advice, level, worth=_ACTION)
-    except differentiated.NotProven:
-        return
-    except edits.CannotEdit as error:
-        yield Finding(call, message, advice=f"{advice}; not written here, because {error}", worth=_ACTION)
+    level = Level.WARNING if evaluation.trains(script) else Level.NOTE
+    with contextlib.suppress(differentiated.NotProven):
+        yield from _of_statement(call, script, message, level, _ACTION)
 
 
 def _of_whole(call: syntax.Call, script: Script) -> Iterator[Finding]:
     """A forward pass in evaluation mode over all of a set at once, beside training steps, whose results surely reach no
     backward pass."""
     often = script.frequency(call)
-    if often not in _WHEN or not evaluation.is_network(script, call) or evaluation.is_in_pass(script, call):
+    if often not in _WHEN or not evaluation.is_network(script, call) or not _can_do_without(script, call):
         return
-    if gradients_off(script, call) is not False or evaluation.needs_grad(script, call) or evaluation.is_frozen(script, call):
-        return
-    if script.is_test or not _can_switch(script) or not is_evaluating(script, call.func, call):
+    if evaluation.is_frozen(script, call) or not is_evaluating(script, call.func, call):
         return
     message = f"`{reads.shown(script, call)}` evaluates {_WHEN[often]} with gradients on, and nothing calls backward"
     level = Level.NOTE if often is Frequency.THROTTLED else Level.WARNING
-    worth = _WHOLE if often is Frequency.EPOCH else None
-    advice = "put it under `with torch.no_grad():`"
+    with contextlib.suppress(differentiated.NotProven):
+        yield from _of_statement(call, script, message, level, _WHOLE if often is Frequency.EPOCH else None)
+
+
+def _can_do_without(script: Script, call: syntax.Call) -> bool:
+    """Whether a forward pass by itself, in no evaluation's loop, runs with gradients on where they could be off."""
+    if gradients_off(script, call) is not False or evaluation.needs_grad(script, call):
+        return False
+    return not evaluation.is_in_pass(script, call) and not script.is_test and _can_switch(script)
+
+
+def _of_statement(
+    call: syntax.Call, script: Script, message: str, level: Level, worth: Estimate | None = None
+) -> Iterator[Finding]:
+    """A forward pass whose statement is put under ``no_grad``. Raises NotProven where something may differentiate it."""
+    differentiated.check_alone(script, call)
+    differentiated.check_never(script, script.source.statement(call))
     try:
-        differentiated.check_alone(script, call)
-        differentiated.check_never(script, script.source.statement(call))
-        yield Finding(call, message, Fix(_wrapped(call, script), Risk.NUMERIC), advice, level, worth=worth)
-    except differentiated.NotProven:
-        return
+        yield Finding(call, message, Fix(_wrapped(call, script), Risk.NUMERIC), _ADVICE, level, worth=worth)
     except edits.CannotEdit as error:
-        yield Finding(call, message, advice=f"{advice}; not written here, because {error}", level=level, worth=worth)
+        advice = f"{_ADVICE}; not written here, because {error}"
+        yield Finding(call, message, advice=advice, level=level, worth=worth)
 
 
 def _of_dropped(call: syntax.Call, script: Script) -> Iterator[Finding]:
@@ -257,9 +247,7 @@ def _of_dropped(call: syntax.Call, script: Script) -> Iterator[Finding]:
         if reason.is_certain:
             return
     message = f"`{reads.shown(script, call)}` records a graph {_WHEN[often]}, and its output is only detached"
-    advice = (
-        "put it under `with torch.no_grad():`, not written: whether it keeps, or changes in place, what others differentiate"
-    )
+    advice = f"{_ADVICE}, not written: whether it keeps, or changes in place, what others differentiate"
     level = Level.WARNING if often is Frequency.STEP else Level.NOTE
     yield Finding(call, message, advice=f"{advice} is not known", level=level)
 

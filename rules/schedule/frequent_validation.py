@@ -138,13 +138,9 @@ def _of_trained(loop: syntax.For, script: Script) -> Iterator[Finding]:
     """A pass in the loop over epochs itself, over what the epoch trains on."""
     is_pass = script.loops.kind(loop) is Frequency.EVAL_STEP and not script.is_test
     if is_pass and (loader := seen_again.by_loop(script, loop)) is not None:
-        is_each = isinstance(_around(script, loop), syntax.For | syntax.While)
+        around = script.source.enclosing(loop, syntax.For, syntax.While, syntax.If)
+        is_each = isinstance(around, syntax.For | syntax.While)
         yield _of_loader(loop.iter, "this loop", loader, script, is_each=is_each)
-
-
-def _around(script: Script, loop: syntax.For) -> syntax.Node | None:
-    """The loop or the condition that a loop stands in."""
-    return script.source.enclosing(loop, syntax.For, syntax.While, syntax.If)
 
 
 def _of_loader(node: syntax.Node, shown: str, loader: syntax.BaseExpression, script: Script, *, is_each: bool) -> Finding:

@@ -1230,17 +1230,17 @@ class Roles:
 
     def _updated_entry(self, batch: syntax.Name, node: syntax.Subscript) -> Value | None:
         """What was put into a batch under a key before: ``batch.update({"size": x.shape})``."""
-        key = key_of(node)
-        for call in self.script.method_calls("update") if isinstance(key, str) else ():
+        key, found = key_of(node), None
+        if not isinstance(key, str):
+            return None
+        for call in self.script.method_calls("update"):
             match call:
                 case syntax.Call(
                     func=syntax.Attribute(value=syntax.Name(value=updated)),
                     args=[syntax.Arg(value=syntax.Dict() as entries)],
                 ) if updated == batch.value and self.script.order.surely([call], node):
-                    for entry in entries.elements:
-                        if isinstance(entry, syntax.DictElement) and self.script.text(entry.key).strip("'\"") == key:
-                            return self.evaluate(entry.value)
-        return None
+                    found = dict(self._mapping(entries).keys).get(key, found)
+        return found
 
     def _goes_over_entries(self, loop: syntax.For, batch: syntax.Name, change: syntax.Subscript) -> bool:
         """Whether a loop goes over all entries of a batch, and ``change`` is the one of the turn."""
