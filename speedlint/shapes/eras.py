@@ -47,6 +47,7 @@ _BROUGHT: dict[Release, re.Pattern[bytes]] = {
     (2, 0): re.compile(rb"torch\.compile\b|scaled_dot_product_attention|torch\.func\."),
 }
 """What code names that was carried over to a release, or written for it."""
+_ASKS = ("hasattr", "getattr", "torch.__version__", "packaging.version.parse", "packaging.version.Version")
 _MARKS = (b"torchtext", b"torch.utils.ffi", b"torch._six", b".data[0]", b"pack_padded_sequence", b"async")
 
 
@@ -165,7 +166,16 @@ def _is_chosen(script: Script, node: syntax.Node) -> bool:
     if script.source.enclosing(node, syntax.Try, syntax.ExceptHandler) is not None or entry.is_never_called(script, node):
         return True
     around = (up for up in script.source.ancestors(node) if isinstance(up, syntax.If | syntax.IfExp))
-    return any(mark in script.text(up.test) for up in around for mark in ("hasattr", "version"))
+    return any(asks_what_is_there(script, up.test) for up in around)
+
+
+def asks_what_is_there(script: Script, within: syntax.Node) -> bool:
+    """Whether code asks what the release that runs it has: for an attribute, or a version, also one in a variable."""
+    source = script.source
+    names, attributes = source.inside(within, syntax.Name), source.inside(within, syntax.Attribute)
+    if any(script.name(each) in _ASKS for each in attributes):
+        return True
+    return any(script.name(each) in _ASKS or "version" in each.value.lower() for each in names)
 
 
 def _indexes_loss(script: Script, node: syntax.Subscript) -> bool:

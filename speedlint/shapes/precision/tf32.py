@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
+from speedlint.shapes import eras
 
 _BACKENDS = "torch.backends."
 _NEW: dict[str, frozenset[str]] = {
@@ -21,7 +22,6 @@ _OLD = {"cuda.matmul.allow_tf32": "matmul", "cudnn.allow_tf32": "cudnn"}
 _SETTER, _GETTER = "torch.set_float32_matmul_precision", "torch.get_float32_matmul_precision"
 _MEANS: dict[object, bool] = {"tf32": True, "ieee": False, "high": True, "highest": False, True: True, False: False}
 _MARKS = (b"allow_tf32", b"set_float32_matmul_precision")
-_ASKS = ("hasattr", "getattr", "torch.__version__", "packaging.version.parse", "packaging.version.Version")
 
 
 class Setting(NamedTuple):
@@ -88,12 +88,7 @@ def _asks(setting: Setting) -> bool:
     if source.enclosing(setting.node, syntax.Try) is not None:
         return True
     function = script.function(setting.node)
-    around: syntax.Node = function if function is not None else source.module
-    for kind in (syntax.Name, syntax.Attribute):
-        for node in source.inside(around, kind):
-            if script.name(node) in _ASKS or (isinstance(node, syntax.Name) and "version" in node.value.lower()):
-                return True
-    return False
+    return eras.asks_what_is_there(script, function if function is not None else source.module)
 
 
 def is_beside(one: Setting, other: Setting) -> bool:
