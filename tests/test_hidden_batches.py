@@ -79,3 +79,72 @@ def test_batches_of_two_loaders_under_an_old_name_of_zip(project: Project) -> No
     project.configure("select = ['SPD205']\ntorch = '2.13'")
     found = project.findings(project.write("train.py", ZIPPED))
     assert [each["line"] for each in found] == [13, 13]
+
+
+GIVEN = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+rows = TensorDataset(torch.load("rows.pt"), torch.load("labels.pt"))
+loader, others = DataLoader(rows, 64, num_workers=4), DataLoader(rows, 16, num_workers=4)
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def given(loader):
+    for x, y in loader:
+        {first}
+        yield {gives}
+
+
+for x, y in given({loader}):
+    {mixed}
+    x, y = x.cuda(), y.cuda()
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+MOVED = "x, y = x.cuda(non_blocking=True), y.cuda(non_blocking=True)"
+
+
+@pytest.mark.parametrize(
+    ("first", "gives", "copied"),
+    [
+        ("pass", "x, y", "xy"),
+        (MOVED, "x, y", ""),
+        ("x = x.cuda(non_blocking=True)", "x, y", "y"),
+        ("x = x.flip(-1)", "x, y", "xy"),
+        ("batch = x, y", "batch", "xy"),
+    ],
+)
+def test_batches_that_a_generator_of_the_project_gives(project: Project, first: str, gives: str, copied: str) -> None:
+    project.configure("select = ['SPD205']\ntorch = '2.13'")
+    text = GIVEN.format(first=first, gives=gives, loader="loader", mixed="pass")
+    found = project.findings(project.write("train.py", text), "--notes")
+    assert [each["message"].split(" ")[0] for each in found] == [f"`{name}.cuda()`" for name in copied]
+
+
+def test_a_generator_of_the_project_that_takes_several_loaders(project: Project) -> None:
+    """What each call is handed is what it gives: the loader that the batches come from is known, and a fix is written."""
+    project.configure("select = ['SPD205']\ntorch = '2.13'")
+    text = GIVEN.format(first="pass", gives="x, y", loader="loader", mixed="more = list(given(others))")
+    found = project.findings(project.write("train.py", text), "--notes")
+    assert [each["fix"]["risk"] for each in found] == ["exact", "exact"]
+
+
+@pytest.mark.parametrize(
+    ("mixed", "copied"),
+    [
+        ("if len(others) > 1:\n        x = torch.cat([x, next(iter(others))[0]])", "xy"),
+        ("x = torch.cat([x, x])", "y"),
+    ],
+)
+def test_batches_that_a_second_loader_adds_to(project: Project, mixed: str, copied: str) -> None:
+    """A batch in some runs, computed from one in others: told, and nothing is written for what is computed."""
+    project.configure("select = ['SPD205']\ntorch = '2.13'")
+    text = GIVEN.format(first="pass", gives="x, y", loader="loader", mixed=mixed).replace("in given(loader):", "in loader:")
+    found = project.findings(project.write("train.py", text), "--notes")
+    assert [(each["message"].split(" ")[0], each["fix"] is None) for each in found] == [
+        (f"`{name}.cuda()`", name == "x") for name in copied
+    ]

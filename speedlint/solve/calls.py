@@ -238,8 +238,11 @@ class Calls:
             return made._replace(definition=None) if made.assumed and made.role is Role.MODULE else made
         result = definition.script.roles.calls.result(definition)
         if result is not None and result.role is Role.UNKNOWN and self._is_generator(definition):
+            given = yielded(definition)
             taken = self._generated(call)
-            return taken if taken.role is not Role.UNKNOWN else Value(Role.SEQUENCE, element=yielded(definition))
+            if taken.role is Role.UNKNOWN:
+                return Value(Role.SEQUENCE, element=given)
+            return taken if given is None or given.role is Role.UNKNOWN else taken._replace(element=_come_from(given, taken))
         if result is not None and result.role is Role.UNKNOWN:
             return self._handed_back(call, definition) or result
         return self._kept_on_host(call, definition, result) if result is not None else None
@@ -1207,6 +1210,14 @@ def yielded(generator: Definition) -> Value | None:
         for value in given
     )
     return join(values) if given else UNKNOWN
+
+
+def _come_from(given: Value, loader: Value) -> Value:
+    """What a generator yields that takes one loader in one call and another in the next, in a call with one of them."""
+    if given.role is Role.BATCH and given.place is Place.HOST:
+        return given._replace(made=loader.made)
+    items = tuple(_come_from(each, loader) if each is not None else None for each in given.items)
+    return given._replace(items=items, element=join(items)) if items else given
 
 
 def _yields(definition: Definition) -> Iterator[syntax.Yield]:

@@ -46,9 +46,23 @@ def moved(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
         return None
     base = call.func.value
     value = script.value(base)
-    if value.role is not Role.BATCH or value.place is not Place.HOST:
+    if value.place is not Place.HOST or not (value.role is Role.BATCH or _may_be_batch(script, base)):
         return None
     return base if _goes_to_device(script, call, call.func.attr.value) else None
+
+
+def _may_be_batch(script: Script, moved: syntax.BaseExpression) -> bool:
+    """Whether a variable holds a batch of a loader in some runs, and in others what is computed from one on the host, as
+    where items of a second loader are put behind it."""
+    if not isinstance(moved, syntax.Name) or script.role(moved) is not Role.TENSOR:
+        return False
+    bindings = script.names.reaching(moved)
+    taken = [each.node for each in bindings if each.kind is Kind.FOR and len(bindings) > 1]
+    around = [(node, script.source.enclosing(node, syntax.For, syntax.CompFor)) for node in taken]
+    return any(
+        isinstance(loop, syntax.For) and script.source.contains(loop.target, node) and script.loops.iterates_loader(loop)
+        for node, loop in around
+    )
 
 
 def _goes_to_device(script: Script, call: syntax.Call, method: str) -> bool:
