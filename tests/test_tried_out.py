@@ -367,3 +367,108 @@ def test_a_measurement_is_not_told_of(project: Project, measure: str, silent: bo
     project.configure("select = ['SPD301']")
     found = project.findings(project.write("train.py", MEASURED.format(measure=measure)), "--notes")
     assert (not found) is silent
+
+
+LARGEST = """
+import torch
+from torch import nn
+
+
+def find_largest(model, loader, optimizer):
+    total = 0.0
+    for batch in loader.dataset.largest():
+        loss = model(batch.cuda()).mean()
+        {behind}
+        total += loss.item()
+    return total
+
+
+def train(model, loader, optimizer):
+    find_largest(model, loader, optimizer)
+    for batch in loader:
+        loss = model(batch.cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+net = nn.Linear(64, 64).cuda()
+train(net, torch.utils.data.DataLoader(torch.load("rows.pt")), torch.optim.SGD(net.parameters(), lr=0.1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("behind", "is_training"),
+    [
+        ("loss.backward()\n        optimizer.zero_grad()", False),
+        ("loss.backward()\n        model.zero_grad(set_to_none=True)", False),
+        ("loss.backward()\n        optimizer.step()\n        optimizer.zero_grad()", True),
+        (
+            "loss.backward()\n        for p in model.parameters():\n            p.data -= p.grad\n        model.zero_grad()",
+            True,
+        ),
+        ("optimizer.zero_grad()\n        loss.backward()", True),
+    ],
+)
+def test_backward_passes_whose_gradients_are_dropped(project: Project, behind: str, is_training: bool) -> None:
+    """Whether the largest batches fit into memory is tried out with them: no step is taken."""
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    found = project.findings(project.write("train.py", LARGEST.format(behind=behind)))
+    assert bool(found) is is_training
+
+
+TIMED = """
+import torch
+from timing import {name}
+
+model = torch.nn.Linear(64, 64).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images in torch.load("batches.pt"):
+    images = images.cuda()
+
+    def step():
+        loss = model(images).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    {call}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "often"),
+    [
+        ("timed", "value, seconds = timed(step)", "step"),
+        ("timed_twice", "value, seconds = timed_twice('a step', step)", "step"),
+        ("kept", "kept(step)", "once"),
+    ],
+)
+def test_a_step_that_a_function_of_another_file_calls(project: Project, name: str, call: str, often: str) -> None:
+    """``timed(step)`` runs the step where the loop calls it."""
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    project.write(
+        "timing.py",
+        """
+import time
+
+
+def timed(run):
+    begun = time.time()
+    value = run()
+    return value, time.time() - begun
+
+
+def timed_twice(name, run):
+    value, seconds = timed(run)
+    print(name, seconds)
+    return value, seconds
+
+
+def kept(run):
+    return [run]
+""",
+    )
+    found = project.findings(project.write("train.py", TIMED.format(name=name, call=call)), "--notes")
+    assert [each["frequency"] for each in found] == ([often] if often != "once" else [])

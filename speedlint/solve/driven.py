@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.solve import heirs
 from speedlint.solve.flow import listed_once, once
+from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +62,7 @@ def _find(script: Script, among: Among) -> Sites:
     todo = [(each, body) for each in drivers if script.is_test or not each.is_test for body in each.loops.driving]
     for other, region in todo:
         for call, place, callee in _run_in(other, region):
-            if place.key not in around:
+            if place.key not in around and not _hands_function(other, call, around):
                 continue
             if callee not in found:
                 todo.append((place, callee.body))
@@ -69,6 +70,13 @@ def _find(script: Script, among: Among) -> Sites:
             if all(site is not call for _, site in known):
                 known.append((other, call))
     return found
+
+
+def _hands_function(script: Script, call: syntax.Call, around: frozenset[Path]) -> bool:
+    """Whether a call hands a function of some files to what it calls, which may call it: ``timed(train_step)``."""
+    named = (arg.value for arg in call.args if isinstance(arg.value, (syntax.Name, syntax.Attribute)))
+    given = (script.value(each).definition for each in named if script.role(each) is Role.FUNCTION)
+    return any(each is not None and each.script.key in around for each in given)
 
 
 def _starts(script: Script) -> Iterator[Script]:

@@ -183,9 +183,11 @@ class Loops:
             call.row > last.row and not self.script.source.contains(last, call) for call in training
         )
 
-    def trains_beside(self, loop: Loop, branch: syntax.Node) -> bool:
-        """Whether a turn of a loop takes training steps, or holds a loop of them, outside of a branch within it."""
-        calls = (call for call in self.script.source.inside(loop.body, syntax.Call) if self._runs_here(call, loop.body))
+    def trains_beside(self, around: Loop | syntax.FunctionDef, branch: syntax.Node) -> bool:
+        """Whether a turn of a loop, or a function, takes training steps, or holds a loop of them, outside of a branch within
+        it."""
+        body = around.body
+        calls = (call for call in self.script.source.inside(body, syntax.Call) if self._runs_here(call, body))
         apart = (call for call in calls if not self.script.source.contains(branch, call))
         return any(self._call_does(call, Does.STEPS) for call in apart)
 
@@ -368,8 +370,10 @@ class Loops:
         if self._steps_itself(loop):
             return Frequency.EPOCH if self._steps_within_pass(loop) else Frequency.STEP
         does = self.does(loop.body, Does.STEPS)
-        if does & Does.OPTIMIZER_STEP or (does & Does.BACKWARD and not does & Does.TRAINS and self._may_update(loop)):
+        if does & Does.OPTIMIZER_STEP:
             return Frequency.STEP
+        if does & Does.BACKWARD and not does & Does.TRAINS and self._may_update(loop):
+            return None if self._drops_gradients(loop) else Frequency.STEP
         if does & Does.TRAINS:
             return Frequency.EPOCH
         if self.iterates_loader(loop) or self._is_evaluation(loop):
@@ -385,6 +389,23 @@ class Loops:
         if function is None or self.script.call_sites(function):
             return True
         return _UPDATES.search(self.script.text(function).encode()) is not None
+
+    def _drops_gradients(self, loop: Loop) -> bool:
+        """Whether a loop clears what each of its backward passes gives right behind it: it tries out what a step needs, as
+        for the largest batches, and takes none."""
+        own = [call for call in self._own(Does.STEPS) if self.script.source.contains(loop.body, call)]
+        return bool(own) and all(map(self._is_dropped, own))
+
+    def _is_dropped(self, backward: syntax.Call) -> bool:
+        """Whether the statement behind a backward pass clears the gradients."""
+        line = self.script.source.statement(backward)
+        block = self.script.source.parents[line]
+        behind = block.body[block.body.index(line) + 1 :] if isinstance(block, syntax.IndentedBlock) else ()
+        match behind:
+            case [syntax.SimpleStatementLine(body=[syntax.Expr(value=syntax.Call(func=syntax.Attribute() as func))]), *_]:
+                is_holder = self.script.role(func.value) in (Role.OPTIMIZER, Role.MODULE)
+                return is_holder and func.attr.value == "zero_grad"
+        return False
 
     def ends_in_first_turn(self, loop: Loop) -> bool:
         """Whether no second turn ever begins: the body ends in a ``break``, and nothing in it goes on with the next turn."""
