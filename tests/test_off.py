@@ -340,3 +340,109 @@ def test_options_that_are_handed_on_all_at_once(project: Project, start: str, le
     assert _levels(project, text.replace('Trainer(parsed()).fit(torch.load("batches.pt"))', f"{trains}\n\n{start}")) == [
         level
     ]
+
+
+WRITTEN = """
+import torch
+
+
+def pretrain(model, loader, optimizer):
+    total = 0.0
+    for images in loader:
+        loss = model(images.cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    return total
+
+
+def train(model, loader, optimizer, options):
+    if options["pretrain"]:
+        print(pretrain(model, loader, optimizer))
+    {another}
+    for images in loader:
+        loss = model(images.cuda()).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    options = {made}
+    {sets}
+    net = torch.nn.Linear(64, 64).cuda()
+    train(net, torch.load("batches.pt"), torch.optim.SGD(net.parameters(), lr=0.1), options)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "sets", "level"),
+    [
+        ("{}", "options['pretrain'] = False", "note"),
+        ("{}", "options['pretrain'] = True", "warning"),
+        ("{'pretrain': False}", "options['width'] = 64", "note"),
+        ("dict(pretrain=False)", "pass", "note"),
+        ("{'pretrain': False}", "options['pretrain'] = input() == 'y'", "warning"),
+        ("{'pretrain': False}", "options.update(torch.load('options.pt'))", "warning"),
+        ("{'pretrain': False}", "options.update(pretrain=True)", "warning"),
+        ("{'pretrain': False}", "options.update({'width': 64})", "note"),
+        ("{'pretrain': False}", "options.update(dict(input().split('=') for _ in range(2)))", "warning"),
+        ("{'pretrain': False}", "for key in ('pretrain', 'width'):\n        options[key] = input()", "warning"),
+        ("{'pretrain': False}", "options |= {'pretrain': True}", "warning"),
+        ("torch.load('options.pt')", "options['width'] = 64", "warning"),
+        ("{'pretrain': False, 'tries': 0}", "if options['tries']:\n        options['pretrain'] = input()", "note"),
+        ("{'pretrain': False, 'tries': 1}", "if options['tries']:\n        options['pretrain'] = input()", "warning"),
+    ],
+)
+def test_a_stage_that_a_dict_of_options_leaves_out(project: Project, made: str, sets: str, level: str) -> None:
+    text = WRITTEN.replace("{made}", made).replace("{sets}", sets).replace("{another}", "pass")
+    assert _levels(project, text) == [level]
+
+
+def test_one_of_two_stages_that_a_dict_of_options_chooses(project: Project) -> None:
+    """Who has two trainings in one file wants to know of both."""
+    chooses = 'if options["pretrain"]:\n        print(pretrain(model, loader, optimizer))\n        return'
+    text = WRITTEN.replace("{another}", "return train_on(model, loader, optimizer)").replace("{made}", "{'pretrain': False}")
+    text = text.replace('if options["pretrain"]:\n        print(pretrain(model, loader, optimizer))', chooses)
+    assert _levels(project, text.replace("{sets}", "pass").replace("train_on(", "pretrain(")) == ["warning"]
+
+
+def test_a_loss_that_only_another_model_is_given(project: Project) -> None:
+    """A variable is what the runs that are made give it, also behind a call into another file."""
+    losses = """
+import torch
+
+
+def train(model, loader, optimizer, criterion):
+    total = 0.0
+    for images in loader:
+        if criterion is None:
+            loss = model(images.cuda()).mean()
+        else:
+            loss = criterion(model(images.cuda()))
+            total += loss.item()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return total
+"""
+    main = """
+import argparse
+
+import torch
+from losses import train
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--model", default="MODEL")
+args = parser.parse_args()
+if args.model in ("gan", "wide-gan"):
+    criterion = torch.nn.BCELoss()
+else:
+    criterion = None
+net = torch.nn.Linear(64, 64).cuda()
+train(net, torch.load("batches.pt"), torch.optim.SGD(net.parameters(), lr=0.1), criterion)
+"""
+    for model, level in (("critic", "note"), ("gan", "warning")):
+        project.write("main.py", main.replace("MODEL", model))
+        assert _levels(project, losses, name="losses.py") == [level]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
+from speedlint.solve import off
 from speedlint.solve.calls import CALLED_AS
 from speedlint.solve.flow import listed_once, once
 from speedlint.solve.loops import Does
@@ -99,7 +100,8 @@ def model_placements(script: Script) -> list[Placement]:
     """Where this script puts the modules it trains on their device, one placement for each module, in source order.
 
     Losses, frozen helpers (a teacher, a feature extractor), and moves to the CPU or to a dtype alone are no placements.
-    Those of a function that only runs the module, as a test after the training does, come after the others.
+    Those of a function that only runs the module, as a test after the training does, and those of runs that are not made,
+    come after the others.
     """
     found: list[tuple[set[int], list[syntax.Call]]] = []
     for call in script.method_calls("to", "cuda"):
@@ -117,11 +119,12 @@ def model_placements(script: Script) -> list[Placement]:
             same[0].update(origin)
             same[1].append(call)
     ordered = (sorted(calls, key=lambda call: _only_runs(script, call)) for _, calls in found)
-    return [
+    placed = [
         Placement(calls[0], calls[0].func.value, tuple(calls[1:]))
         for calls in ordered
         if isinstance(calls[0].func, syntax.Attribute)
     ]
+    return sorted(placed, key=lambda one: off.is_off(script, one.call)) if len(placed) > 1 else placed
 
 
 def _only_runs(script: Script, call: syntax.Call) -> bool:
@@ -387,6 +390,10 @@ def _sources(script: Script, node: syntax.Node) -> Iterator[tuple[Script, syntax
                     yield from _chosen(place, choice)
         case syntax.IfExp(body=body, orelse=orelse):
             yield from ((script, body), (script, orelse))
+        case syntax.Subscript(value=holder) if script.role(holder) is Role.MAPPING:
+            made = script.value(node).made
+            if made is not None:
+                yield made.script, made.call
 
 
 def _chosen(script: Script, choice: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Node]]:

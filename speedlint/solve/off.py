@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from speedlint.disk import words
 from speedlint.facts import syntax
 from speedlint.solve import heirs, shipped, truths
 from speedlint.solve.flow import once
@@ -17,10 +18,10 @@ from speedlint.solve.guards import deciding_tests
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Constant, Definition
 from speedlint.solve.truths import Values
-from speedlint.solve.unpacking import written
+from speedlint.solve.unpacking import key_of, written
 from speedlint.solve.values import option_of
 from speedlint.source import is_name
-from speedlint.torch.words import Frequency
+from speedlint.torch.words import Frequency, Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -34,6 +35,7 @@ _MACHINE = re.compile(
 _TRUE = frozenset({"true", "t", "yes", "y", "on", "1", ""})
 _NUMBERS: dict[str, Callable[[str], object]] = {"int": int, "float": float}
 _BACKWARD = b".backward("
+_DICTS = (Role.MAPPING, Role.UNKNOWN)
 _MOST_CALLERS = 8
 """Calls of one function that are looked at for whether all of them are off."""
 
@@ -107,10 +109,14 @@ def runs_by_default(script: Script, node: syntax.Node) -> bool:
 
 
 def _is_beside_training(script: Script, branch: syntax.Node) -> bool:
-    """Whether a loop around a branch takes training steps without it."""
+    """Whether a loop around a branch takes training steps without it, or its function trains whatever the choice is that it
+    is a branch of."""
+    choice: syntax.Node = branch
     for up in script.source.ancestors(branch):
+        if isinstance(up, syntax.If) and choice in (branch, up.orelse):
+            choice = up
         if isinstance(up, syntax.FunctionDef):
-            return False
+            return script.loops.trains_beside(up, choice)
         if isinstance(up, (syntax.For, syntax.While)) and script.loops.trains_beside(up, branch):
             return True
     return False
@@ -161,10 +167,61 @@ def _of_part(script: Script, expression: syntax.BaseExpression) -> Values | None
     known = script.constant(expression)
     if known is not None:
         return _of_constant(known)
+    if isinstance(expression, syntax.Subscript):
+        key = key_of(expression)
+        return _of_entry(script, expression.value, key) if isinstance(key, str) else None
     if not isinstance(expression, syntax.Attribute):
         return None
     several = _of_several(script, expression.value, expression.attr.value)
     return several if several is not None else _of_object(script, expression)
+
+
+def _of_entry(script: Script, holder: syntax.BaseExpression, key: str) -> Values | None:
+    """What a dict that the program writes out has under a key: what it is made with, and what is set there by that name in
+    any dict of the program."""
+    made = list(script.roles.origins(holder))
+    written_out = [place.values.written_entries(node) for place, node in made]
+    if not made or _MACHINE.fullmatch(key):
+        return None
+    found = [
+        values(place, entries[key]) if entries is not None else None
+        for (place, _), entries in zip(made, written_out, strict=True)
+        if entries is None or key in entries
+    ]
+    for place in dict.fromkeys((script, *(place for place, _ in made), *script.everywhere(words([key])))):
+        found += [values(place, value) if value is not None else None for value in _set_under(place, key)]
+    return truths.union(found) if found else None
+
+
+@once([])
+def _set_under(script: Script, key: str) -> list[syntax.BaseExpression | None]:
+    """What a script gives entries of dicts under a key, or under one that may be that one; None for what is not known."""
+    source, found = script.source, list[syntax.BaseExpression | None]()
+    for target in source.of(syntax.AssignTarget):
+        if isinstance(target.target, syntax.Subscript) and script.role(target.target.value) in _DICTS:
+            known = key_of(target.target)
+            assign = source.parents[target]
+            may_be_it = known == key or (known is None and _may_be_named(script, target.target))
+            if may_be_it and not _is_ruled_out(script, target):
+                found.append(assign.value if known == key and isinstance(assign, syntax.Assign) else None)
+    counted = (each.target for each in source.of(syntax.AugAssign))
+    found += [None for target in counted if isinstance(target, syntax.Subscript) and key_of(target) == key]
+    for call in script.method_calls("update", "setdefault"):
+        for arg in call.args:
+            entries = {arg.keyword.value: arg.value} if arg.keyword is not None else script.values.written_entries(arg.value)
+            if entries is None and script.role(arg.value) in _DICTS:
+                found.append(None)
+            elif entries is not None and key in entries:
+                found.append(entries[key])
+    return found
+
+
+def _may_be_named(script: Script, entry: syntax.Subscript) -> bool:
+    """Whether an entry may be set under a text: its key is none that is known to be something else."""
+    match entry.slice:
+        case [syntax.SubscriptElement(slice=syntax.Index(value=key))]:
+            return script.role(key) in (Role.STRING, Role.UNKNOWN)
+    return False
 
 
 def _of_object(script: Script, attribute: syntax.Attribute) -> Values | None:
@@ -214,7 +271,20 @@ def _of_name(script: Script, name: syntax.Name) -> Values | None:
     if not bindings:
         known = script.constant(name)
         return _of_constant(known) if known is not None else None
-    return truths.union(_of_binding(script, each) for each in bindings)
+    made = [each for each in bindings if not _is_ruled_out(script, each.node)]
+    return truths.union(_of_binding(script, each) for each in made or bindings)
+
+
+def _is_ruled_out(script: Script, node: syntax.Node) -> bool:
+    """Whether a condition around a node within its function does not hold in the runs that are made."""
+    child: syntax.Node = node
+    for up in script.source.ancestors(node):
+        if isinstance(up, syntax.FunctionDef):
+            return False
+        if is_unmet(script, up, child):
+            return True
+        child = up
+    return False
 
 
 def _of_binding(script: Script, binding: Binding) -> Values | None:
