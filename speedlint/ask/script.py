@@ -266,8 +266,10 @@ class Script:
             return None, None
         path, rest = found
         script = self.program.reached(path)
-        if script is None or not rest:
+        if script is None:
             return None, None
+        if not rest:
+            return self._bound_by_package(dotted, path)
         head, dot, tail = rest.partition(".")
         bindings = script.names.module.bindings.get(head)
         last = bindings[-1] if bindings else None
@@ -275,6 +277,20 @@ class Script:
         if handed is not None:
             return script.imported_binding(f"{handed}{dot}{tail}")
         return (last, script) if last is not None and not tail else (None, None)
+
+    def _bound_by_package(self, dotted: str, module: Path) -> tuple[Binding | None, Script | None]:
+        """What a package binds the name of one of its modules to instead: ``from .unet import unet``."""
+        holder, _, name = dotted.rpartition(".")
+        found = self.program.module(self, holder) if holder.strip(".") else None
+        package = self.program.reached(found[0]) if found is not None and not found[1] else None
+        if package is None or package.path.name != "__init__.py":
+            return None, None
+        bindings = package.names.module.bindings.get(name)
+        handed = bindings[-1].dotted if bindings else package.star_imported(name)
+        if handed is not None:
+            is_module = package.program.module(package, handed) == (module, "")
+            return package.imported_binding(handed) if not is_module else (None, None)
+        return (bindings[-1], package) if bindings else (None, None)
 
     def callee(self, call: syntax.Call) -> Definition | None:
         """The first-party function that a call runs: a function, a method, a class's ``__init__``, an instance's
@@ -328,10 +344,10 @@ class Script:
     def on_gpu(self) -> bool:
         """Whether a script of the program shows that it trains on a GPU. Others do not show it of one that certainly
         moves nothing there."""
-        from speedlint.solve import unmoved
+        from speedlint.solve import refused, unmoved
 
         shown = any(script.roles.shows_gpu() for script in self.everywhere(*library.GPU_MARKS))
-        return shown and not unmoved.never_moves(self)
+        return shown and not unmoved.never_moves(self) and not refused.on_gpu(self)
 
     def everywhere(self, *marks: Mark) -> Iterator[Script]:
         """This script, and the others of its programs whose text holds one of ``marks`` (all without any), nearest first."""

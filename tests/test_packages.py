@@ -1,0 +1,65 @@
+"""Packages that bind the name of one of their modules to something of it: ``from .unet import unet``."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Project
+
+TRAIN = """
+import torch
+from torch.utils.data import DataLoader
+from torchvision.datasets import CIFAR100
+{imports}
+
+loader = DataLoader(CIFAR100("data"), batch_size=512, num_workers=4, pin_memory=True)
+model = {made}
+model.cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(90):
+    for images, labels in loader:
+        loss = torch.nn.functional.cross_entropy(model(images.cuda()), labels.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+NETWORK = """
+import torch
+from torch import nn
+
+
+class {name}(nn.Module):
+    def __init__(self, classes=100):
+        super().__init__()
+        self.body = nn.Sequential(*[nn.Sequential(nn.Conv2d(3 if i == 0 else 256, 256, 3), nn.ReLU()) for i in range(9)])
+        self.head = nn.Linear(256, classes)
+
+    def forward(self, x):
+        return self.head(self.body(x).mean((2, 3)))
+
+
+def unet(classes):
+    return {name}(classes)
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "imports", "made", "is_known"),
+    [
+        ("from .unet import Unet as unet", "from nets import *", "unet(100)", True),
+        ("from .unet import unet", "from nets import unet", "unet(100)", True),
+        ("from .unet import unet", "import nets", "nets.unet(100)", True),
+        ("from .unet import *", "from nets import unet", "unet(100)", True),
+        ("from . import unet", "from nets import unet", "unet.Unet(100)", True),
+        ("from . import unet", "import nets.unet", "nets.unet.unet(100)", True),
+        ("", "from nets import unet", "unet.unet(100)", True),
+        ("from . import unet", "from nets import unet", "unet(100)", False),
+    ],
+)
+def test_a_network_of_a_package(project: Project, package: str, imports: str, made: str, is_known: bool) -> None:
+    """The name is what the package binds last; a module is no network."""
+    project.configure("select = ['SPD402']\ntorch = '2.13'")
+    project.write("nets/__init__.py", package)
+    project.write("nets/unet.py", NETWORK.format(name="Unet"))
+    found = project.findings(project.write("train.py", TRAIN.format(imports=imports, made=made)), "--notes")
+    assert [each["code"] for each in found] == ["SPD402"] * is_known
