@@ -119,3 +119,38 @@ for rows in torch.utils.data.DataLoader(torch.load("rows.pt")):
 def test_prints_behind_a_flag_of_an_object(project: Project, begins: str, sets: str, found: int) -> None:
     project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
     assert len(project.findings(project.write("train.py", HELD_FLAGS.format(begins=begins, sets=sets)))) == found
+
+
+COUNTED = """
+import torch
+
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader, step = torch.utils.data.DataLoader(torch.load("rows.pt")), 0
+for epoch in range(9):
+    for number, rows in enumerate(loader):
+        loss = model(rows.cuda()).mean()
+        if {test}:
+            print(f"{{loss.item():.4f}}")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        step += 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "found"),
+    [
+        ("step % 100 == 0 or step - 1 >= 9 * len(loader)", 0),
+        ("step % 100 == 0 or number >= len(loader) - 1", 0),
+        ("step >= 9 * len(loader) - 1", 0),
+        ("step % 100 == 0 or step >= len(loader)", 1),
+        ("step % 100 == 0 or step >= 500", 1),
+        ("step % 100 == 0 or step < 9 * len(loader)", 1),
+    ],
+)
+def test_prints_at_the_end(project: Project, test: str, found: int) -> None:
+    """A count of all steps reaches that of all epochs once; another bound is passed long before."""
+    project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
+    assert len(project.findings(project.write("train.py", COUNTED.format(test=test)))) == found

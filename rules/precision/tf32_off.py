@@ -82,12 +82,17 @@ def check(module: syntax.Module, script: Script) -> Iterator[Finding]:
     else:
         message = f"`{moved}` trains a model whose matrix products run in full float32: TF32 is not enabled in the program"
         level = Level.WARNING
+    estimate = None
+    if (nothing := launches.why_of_module(script, heavy.module)) is not None:
+        level, estimate = Level.NOTE, Estimate(Worth.LOW, nothing)
     try:
         fix = Fix(first_edit(script, "torch.set_float32_matmul_precision", '("high")', heavy.call), Risk.NUMERIC, _SINCE)
     except CannotEdit as why:
-        yield Finding(heavy.call, message, advice=f"call `{_LINE}` first; not written because {why}", level=level)
+        yield Finding(
+            heavy.call, message, advice=f"call `{_LINE}` first; not written because {why}", level=level, worth=estimate
+        )
         return
-    yield Finding(heavy.call, message, fix=fix, advice=f"call `{_LINE}` first", level=level)
+    yield Finding(heavy.call, message, fix=fix, advice=f"call `{_LINE}` first", level=level, worth=estimate)
 
 
 def _first_heavy(script: Script) -> Placement | None:

@@ -151,6 +151,8 @@ class Guards:
         self, test: syntax.Comparison, left: syntax.BaseExpression, operator: syntax.BaseCompOp, right: syntax.BaseExpression
     ) -> Frequency:
         match operator:
+            case syntax.GreaterThanEqual() if self._is_last(left, right) or self._is_of_all(left, right):
+                return Frequency.EPOCH
             case syntax.Equal() | syntax.Is() if self._is_modulo(left) or self._is_modulo(right):
                 return Frequency.STEP if _is_rank(left) or _is_rank(right) else Frequency.THROTTLED
             case syntax.Equal() if self._is_counter(left) or self._is_counter(right):
@@ -368,6 +370,13 @@ class Guards:
         if not isinstance(turn, syntax.Name) or not self.script.is_call_to(length, "len"):
             return False
         return any(binding.kind is Kind.FOR for binding in self.script.names.reaching(turn))
+
+    def _is_of_all(self, turn: syntax.BaseExpression, total: syntax.BaseExpression) -> bool:
+        """Whether a count of turns is compared with that of all epochs: ``epochs * len(loader)``."""
+        match _without_offset(total):
+            case syntax.BinaryOperation(left=left, operator=syntax.Multiply(), right=right):
+                return self._is_counter(turn) and any(self.script.is_call_to(each, "len") for each in (left, right))
+        return False
 
     def counts_steps(self, test: syntax.BaseExpression) -> bool:
         """Whether a condition is ``step % n == 0``, even where ``n`` is 1."""

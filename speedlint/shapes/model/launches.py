@@ -120,9 +120,20 @@ def bound_by(step: Step) -> Bound | None:
 def why_launching_takes_longer(script: Script) -> str | None:
     """Why launching the kernels of each training step of the program takes longer than what they compute; None where it may
     not."""
-    found = [bound_by(step) for step in of_program(script)]
-    known = [each for each in found if each is not None]
-    return f"launching its kernels takes longer than what they compute: {known[0].because}" if known == found != [] else None
+    return _why_all(list(of_program(script)))
+
+
+def why_of_module(script: Script, module: syntax.Node) -> str | None:
+    """The same of those training steps of the program alone that run a module; None where no step is seen to."""
+    made = {node for _, node in roots(script, module)}
+    return _why_all([step for step in of_program(script) if any(node in made for _, node in modules_of(step))])
+
+
+def _why_all(found: list[Step]) -> str | None:
+    bounds = [bound_by(step) for step in found]
+    known = [each for each in bounds if each is not None]
+    is_bound = bool(found) and len(known) == len(bounds)
+    return f"launching its kernels takes longer than what they compute: {known[0].because}" if is_bound else None
 
 
 def drives_short_steps(script: Script, loop: syntax.For | syntax.While) -> bool:

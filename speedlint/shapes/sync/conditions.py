@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
+from speedlint.solve.names import Kind
 from speedlint.solve.unpacking import all_written
 from speedlint.source import last_statement
 from speedlint.torch.words import FREQUENT, Role
@@ -63,7 +64,7 @@ def _is_computed(script: Script, test: syntax.BaseExpression, depth: int) -> boo
         case syntax.Comparison(left=left, comparisons=targets):
             sides = (left, *(target.comparator for target in targets))
             comparable = all(script.role(side) not in (Role.STRING, Role.NONE, Role.SEQUENCE) for side in sides)
-            return comparable and script.is_shown_device_tensor(test)
+            return comparable and not _may_be_texts(script, sides) and script.is_shown_device_tensor(test)
         case (
             syntax.BinaryOperation(operator=syntax.BitAnd() | syntax.BitOr())
             | syntax.UnaryOperation(operator=syntax.BitInvert())
@@ -77,6 +78,16 @@ def _is_computed(script: Script, test: syntax.BaseExpression, depth: int) -> boo
             values = all_written(script.names.reaching(test))
             return bool(values) and all(_is_computed(script, value, depth - 1) for value in values)
     return False
+
+
+def _may_be_texts(script: Script, sides: tuple[syntax.BaseExpression, ...]) -> bool:
+    """Whether an entry of a batch, where a loop goes over them one by one, is compared with something that is not known: the
+    labels of a batch may be texts, and that its prediction."""
+    if all(script.role(side) is not Role.UNKNOWN for side in sides):
+        return False
+    tensors = [side for side in sides if script.role(side) in (Role.TENSOR, Role.BATCH)]
+    bound = [script.names.reaching(each) if isinstance(each, syntax.Name) else [] for each in tensors]
+    return all(each and all(binding.kind is Kind.FOR for binding in each) for each in bound)
 
 
 def decides_end(script: Script, node: Conditional) -> bool:
