@@ -20,7 +20,7 @@ from speedlint.files import Problem
 from speedlint.notebook import Cells, NotebookError, OtherLanguageError
 from speedlint.registry import Registry, covers
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Rule, Worth
-from speedlint.shapes import durations, entry, eras, evaluation, hosted, probes, startable, worth
+from speedlint.shapes import acting, durations, entry, eras, evaluation, hosted, probes, startable, worth
 from speedlint.solve import off
 from speedlint.source import Source, SourceError
 from speedlint.suppress import Suppressions, mentions
@@ -193,6 +193,9 @@ class Engine:
             level, estimate = Level.NOTE, lower
         if level is Level.WARNING and worth.is_fixed(estimate) and (long := durations.why_long(script)) is not None:
             level, estimate = Level.NOTE, Estimate(Worth.LOW, long)
+        is_small = worth.is_fixed(estimate) or worth.is_one_wait(estimate)
+        if level is Level.WARNING and is_small and acting.plays_first(script, finding.node):
+            level, estimate = Level.NOTE, acting.EPISODES
         if level is Level.WARNING and worth.is_one_wait(estimate):
             asked = durations.why_one_wait_is_nothing if frequency is Frequency.STEP else durations.why_tenths_are_nothing
             if (long := asked(script)) is not None:

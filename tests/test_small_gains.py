@@ -1584,3 +1584,95 @@ def test_workers_for_a_loop_that_is_left_after_some_batches(
     text = ESTIMATE.replace("LEFT", left).replace("GIVEN", given).replace("READ", read)
     (found,) = project.findings(project.write("train.py", text), "--notes")
     assert (found["level"], found["fix"] is None) == (level, level == "note")
+
+
+SIGNALS = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(1, 16, {first}, bias=False)
+        self.second = nn.Conv2d(16, {channels}, (2, 1), groups=16)
+        self.third = nn.Conv2d({channels}, {channels}, kernel_size=(1, 15), padding=(0, 7))
+        self.head = nn.Linear({channels}, 2)
+
+    def forward(self, x):
+        return self.head(self.third(self.second(self.first(x)).relu()).relu().mean((2, 3)))
+
+
+net = Net().cuda()
+optimizer = torch.optim.Adam(net.parameters())
+for signals, labels in DataLoader(torch.load("signals.pt"), 64, num_workers=4, pin_memory=True):
+    loss = nn.functional.cross_entropy(net(signals.cuda(non_blocking=True)), labels.cuda(non_blocking=True))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "channels", "level"),
+    [("(1, 51)", 32, "note"), ("(51, 1)", 32, "note"), ("(1, 51)", 256, "warning"), ("(3, 51)", 32, "warning")],
+)
+def test_convolutions_along_the_samples_of_a_signal(project: Project, first: str, channels: int, level: str) -> None:
+    """A kernel that is one high is a convolution of a sequence, whatever its class."""
+    text = SIGNALS.format(first=first, channels=channels)
+    assert _levels(project, "train.py", text, "SPD101") == [level]
+
+
+PLAYS = """
+import gymnasium
+import torch
+from torch import nn
+
+env = gymnasium.make("LunarLander-v3")
+policy = nn.Sequential(nn.Linear(8, 512), nn.ReLU(), nn.Linear(512, 4)).cuda()
+optimizer = torch.optim.Adam(policy.parameters())
+
+
+def play(turns):
+    state, _ = env.reset()
+    states = []
+    for turn in range(turns):
+        states.append(torch.as_tensor(state, device="cuda"))
+        with torch.no_grad():
+            action = policy(states[-1]).argmax()
+        state, reward, done, cut, _ = env.step(action.item())
+    return torch.stack(states)
+
+
+def update(states):
+    loss = policy(states).logsumexp(-1).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+states, total = play(1000), 0.0
+for epoch in range(10_000):
+    {plays}
+    total += update(states)
+    if epoch % 10 == 0:
+        torch.save(policy.state_dict(), "policy.pt")
+print(total)
+"""
+
+
+@pytest.mark.parametrize(
+    ("plays", "levels"),
+    [
+        ("states = play(1000)", ["note"]),
+        ("pass", ["warning", "warning"]),
+        ("if epoch % 100 == 0:\n        states = play(1000)", ["note", "warning", "warning"]),
+    ],
+)
+def test_a_step_that_plays_episodes_first(project: Project, plays: str, levels: list[str]) -> None:
+    """One read, and a file of the policy, are nothing beside a thousand turns of an environment."""
+    project.configure("select = ['SPD301', 'SPD703']\ntorch = '2.13'")
+    found = project.findings(project.write("train.py", PLAYS.format(plays=plays)), "--notes")
+    assert [each["level"] for each in found] == levels

@@ -39,7 +39,8 @@ def train(model, loader, optimizer):
 Behavior: a run that breaks off may lose up to a thousand steps. It is written where the call is in each step of a loop that
 counts them and whose end is known, so that the last step is saved as before, and where a function of the project that
 writes it does nothing else. It is shown where the loop may end early, where the call has a condition of its own, and where
-each step writes a file of another name in a program that also reads checkpoints.
+each step writes a file of another name in a program that also reads checkpoints. Loops that play whole episodes in each turn
+are left alone.
 
 ## Sources
 Counting: the size of the state against the bandwidth of a disk. `speedlint verify` measures it. Run with torch 2.13 on one
@@ -59,6 +60,7 @@ from speedlint.cures import thinning
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
+from speedlint.shapes import acting
 from speedlint.shapes.schedule import costs, periods
 from speedlint.shapes.schedule.costs import Kind
 from speedlint.shapes.sync import reads
@@ -74,6 +76,8 @@ _LOADS = re.compile(rb"torch\.load\(|from_pretrained\(|load_state\(|load_model\(
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     one = periods.scheduled(script, call)
     if one is None or script.loops.kind(one.loop) is not Frequency.STEP or script.is_test:
+        return
+    if acting.plays_first(script, call):
         return
     written = next((cost for cost in costs.of_call(script, call) if _is_certain(cost, call, script)), None)
     often = _often(call, script, one) if written is not None else ""

@@ -4,7 +4,8 @@
 Finds reads of one number from a tensor on the GPU, `x.item()`, `float(x)`, `int(x)`, `bool(x)`, in scripts for torch before
 0.5 also `loss.data[0]`, in loops of training or evaluation steps and in the functions they call. Actions for an environment,
 tests that end the loop, lengths and positions need the number at once and are left alone; so are tensors that never left the
-host.
+host. What lay on the host before it was copied is told also where a length needs it, `range(lengths.max())` and
+`x[:, :lengths.max()]` too, and so is what Python compares number by number, `max(lengths)`.
 
 ## Why it is slow
 The GPU works through a queue while Python runs ahead and fills it. To hand over a number, Python stops until the GPU has
@@ -78,15 +79,20 @@ from speedlint.cures.deferral import keep_on_device
 from speedlint.cures.gains import check_gain, check_gain_of_display, throttled
 from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
-from speedlint.rule import Finding, Fix, Level, Risk, Rule
+from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes import worth
 from speedlint.shapes.frameworks import lightning
-from speedlint.shapes.sync import displays, reads, returned
+from speedlint.shapes.sync import displays, implied, reads, returned
 from speedlint.shapes.sync.companions import awaited_anyway
 from speedlint.torch.words import Frequency
 
+_EACH = Estimate(Worth.MEDIUM, "one wait for each number, of some 15 microseconds")
+
 
 def check(call: syntax.Call | syntax.Subscript, script: Script) -> Iterator[Finding]:
+    if (read := implied.read(script, call)) is not None:
+        yield from _implied(call, read, script)
+        return
     if isinstance(call, syntax.Subscript):
         yield from _of_index(call, script)
         return
@@ -101,6 +107,29 @@ def check(call: syntax.Call | syntax.Subscript, script: Script) -> Iterator[Find
             f"`{reads.shown(script, call)}` waits for the GPU {reads.often(script, call)}, for what lay on the host before"
         )
         yield Finding(call, message, advice=f"take it from {lain.shown(script)} before that is copied to the GPU")
+
+
+def _implied(node: syntax.Call | syntax.Subscript, read: implied.Implied, script: Script) -> Iterator[Finding]:
+    """A number that Python or torch asks a tensor for by itself."""
+    lain, often = returned.before(script, read.tensor), reads.often(script, node)
+    is_known = read.is_each or (lain is not None and reads.how_often(script, node) is Frequency.STEP)
+    if not is_known or often is None or reads.is_repeated(script, node):
+        return
+    shown, text = reads.shown(script, node), reads.shown(script, read.tensor)
+    message = f"`{shown}` reads `{text}` and waits for the GPU {often}"
+    advice, estimate = "", None
+    if read.is_each:
+        message = f"`{shown}` compares the numbers of `{text}` one by one, and waits for the GPU at each, {often}"
+        advice, estimate = "let torch compare them, which waits once at most", worth.at(_EACH, script.frequency(node))
+    elif awaited_anyway(script, node) is not None:
+        return
+    if lain is not None:
+        message = f"{message}, for what lay on the host before"
+        advice = f"take it from {lain.shown(script)} before that is copied to the GPU"
+    level = Level.NOTE if reads.how_often(script, node) is Frequency.THROTTLED else None
+    yield Finding(
+        node, message, advice=f"{advice}; not rewritten, since what comes of it is a tensor", level=level, worth=estimate
+    )
 
 
 def _of_index(read: syntax.Subscript, script: Script) -> Iterator[Finding]:
@@ -174,7 +203,7 @@ RULE = Rule(
     "SPD301",
     on=(syntax.Call, syntax.Subscript),
     check=check,
-    triggers=(b".item", b"float(", b"int(", b"bool(", b".data[0]"),
+    triggers=(b".item", b"float(", b"int(", b"bool(", b"[", b"max(", b"min(", b"sorted("),
     worth=worth.WAIT,
     cause=worth.one_wait,
     often=True,

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
+from speedlint.rule import Estimate, Worth
 from speedlint.shapes import evaluation
-from speedlint.solve.flow import listed_once
+from speedlint.solve.flow import listed_once, once
 from speedlint.solve.loops import Does, Loop
+from speedlint.torch.words import Frequency
 
 ENVIRONMENTS = (
     *("gym", "gymnasium", "envpool", "procgen", "pettingzoo", "isaacgym", "dm_control", "stable_baselines3"),
@@ -30,6 +32,35 @@ def is_asked(script: Script, call: syntax.Call) -> bool:
         return False
     does = callee.script.loops.function_does(callee.node, Does.FORWARD | Does.BACKWARD)
     return does is Does.FORWARD
+
+
+EPISODES = Estimate(Worth.LOW, "each training step plays in its environment first, for as many turns as it learns from")
+
+
+@once(False)
+def plays_first(script: Script, node: syntax.Node) -> bool:
+    """Whether each turn of the loop that makes a node run plays in an environment too, in a loop that the node is no part
+    of: whole episodes, beside which a wait or a launch is nothing."""
+    loop = script.loops.driving_loop(node)
+    around = script.source.ancestors(node)
+    if any(up in _loops(script) for up in around if up is not loop):
+        return False
+    if loop is None:
+        callers = script.loops.callers(node)
+        return bool(callers) and all(plays_first(*each) for each in callers)
+    if loop in _loops(script):
+        return False
+    others = (part for part in (*_loops(script), *script.source.inside(loop.body, syntax.Call)) if _plays(script, part))
+    apart = (each for each in others if script.source.contains(loop.body, each) and not script.source.contains(each, node))
+    return any(script.frequency(each) is Frequency.STEP for each in apart)
+
+
+def _plays(script: Script, part: syntax.Node) -> bool:
+    """Whether a loop, or the function that is called, plays."""
+    callee = script.callee(part) if isinstance(part, syntax.Call) else None
+    if callee is None:
+        return not isinstance(part, syntax.Call)
+    return any(callee.script.source.contains(callee.node, each) for each in _loops(callee.script))
 
 
 @listed_once

@@ -537,7 +537,15 @@ def _layers(step: Step, code: list[tuple[Script, syntax.Node]]) -> Iterator[_Lay
         for call in place.source.inside(node, syntax.Call):
             if (name := place.name(call.func)) in _LAYERS:
                 given = widths.passed(made.get(call) or [widths.Given(place, call)], "out_channels", 1)
-                yield _Layer(name or "", widths.most(given))
+                yield _Layer(_LINES[0] if _goes_along_line(place, call) else name or "", widths.most(given))
+
+
+def _goes_along_line(script: Script, layer: syntax.Call) -> bool:
+    """Whether a convolution of two dimensions has a kernel that is one wide or one high, as over the samples of signals."""
+    kernel = script.argument(layer, "kernel_size", 2) if script.name(layer.func) in _PLANES else None
+    sides = [script.constant(each.value) for each in kernel.elements] if isinstance(kernel, syntax.Tuple) else []
+    known = [each.value for each in sides if each is not None]
+    return len(known) == 2 and known.count(1) == 1
 
 
 def _mixes(script: Script, top: syntax.Node) -> bool:

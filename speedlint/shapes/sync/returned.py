@@ -51,6 +51,11 @@ def needed(script: Script, read: syntax.Call) -> Returned | None:
         return None
     if reads.is_repeated(script, read) or next(reads.needs(script, reads.chain(script, read)), None) is None:
         return None
+    return before(script, tensor)
+
+
+def before(script: Script, tensor: syntax.BaseExpression) -> Returned | None:
+    """What of a batch a tensor on the GPU could be taken from before that is copied there; None where it hangs on more."""
     return _copied_from(script, tensor, ())
 
 
