@@ -125,6 +125,17 @@ def test_batches_that_a_generator_of_the_project_gives(project: Project, first: 
     assert [each["message"].split(" ")[0] for each in found] == [f"`{name}.cuda()`" for name in copied]
 
 
+def test_a_generator_that_changes_what_it_gives(project: Project) -> None:
+    """It may write to the memory again that is being copied."""
+    project.configure("select = ['SPD205']\ntorch = '2.13'")
+    text = GIVEN.format(first="x.add_(torch.randn_like(x))", gives="x, y", loader="loader", mixed="pass")
+    found = project.findings(project.write("train.py", text), "--notes")
+    assert [(each["message"].split(" ")[0], each["fix"] is None) for each in found] == [
+        ("`x.cuda()`", True),
+        ("`y.cuda()`", True),
+    ]
+
+
 def test_a_generator_of_the_project_that_takes_several_loaders(project: Project) -> None:
     """What each call is handed is what it gives: the loader that the batches come from is known, and a fix is written."""
     project.configure("select = ['SPD205']\ntorch = '2.13'")

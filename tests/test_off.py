@@ -390,12 +390,31 @@ if __name__ == "__main__":
         ("{'pretrain': False}", "options.update(dict(input().split('=') for _ in range(2)))", "warning"),
         ("{'pretrain': False}", "for key in ('pretrain', 'width'):\n        options[key] = input()", "warning"),
         ("{'pretrain': False}", "options |= {'pretrain': True}", "warning"),
+        ("{'pretrain': False}", "options |= {'width': 64}", "warning"),
+        ("{'pretrain': False}", "options['width'], options['pretrain'] = 64, True", "warning"),
+        ("{'pretrain': False}", "for options['pretrain'] in (False, True):\n        pass", "warning"),
+        ("{'pretrain': False}", "options.update([('pretrain', True)])", "warning"),
+        ("{'pretrain': False}", "options.update(a.split('=') for a in input().split())", "warning"),
+        ("{'pretrain': False}", "options.pop('pretrain')\n    options.setdefault('pretrain', True)", "warning"),
+        ("{'pretrain': False}", "for key in input().split():\n        options[key] |= True", "warning"),
+        ("{'pretrain': False}", "kept = options\n    kept['pretrain'] = True", "warning"),
+        ("{'pretrain': False}", "from shared import override\n    override(options)", "warning"),
+        ("{'pretrain': False}", "from elsewhere import override\n    override(options)", "warning"),
+        ("{'pretrain': False}", "from printing import show\n    show(options)", "note"),
+        (
+            "{'pretrain': False}",
+            "from threading import Thread\n    Thread(target=train, args=(1, 2, 3, {'pretrain': True})).start()",
+            "warning",
+        ),
         ("torch.load('options.pt')", "options['width'] = 64", "warning"),
         ("{'pretrain': False, 'tries': 0}", "if options['tries']:\n        options['pretrain'] = input()", "note"),
         ("{'pretrain': False, 'tries': 1}", "if options['tries']:\n        options['pretrain'] = input()", "warning"),
     ],
 )
 def test_a_stage_that_a_dict_of_options_leaves_out(project: Project, made: str, sets: str, level: str) -> None:
+    changes = "def override(settings):\n    for key in input().split():\n        settings[key] = True\n"
+    project.write("shared.py", changes)
+    project.write("printing.py", "def show(settings):\n    print(settings['width'])\n")
     text = WRITTEN.replace("{made}", made).replace("{sets}", sets).replace("{another}", "pass")
     assert _levels(project, text) == [level]
 

@@ -54,6 +54,12 @@ def unet(classes):
         ("from . import unet", "import nets.unet", "nets.unet.unet(100)", True),
         ("", "from nets import unet", "unet.unet(100)", True),
         ("from . import unet", "from nets import unet", "unet(100)", False),
+        (
+            "try:\n    from .fast import unet\nexcept ImportError:\n    from .unet import unet",
+            "import nets",
+            "nets.unet(1)",
+            False,
+        ),
     ],
 )
 def test_a_network_of_a_package(project: Project, package: str, imports: str, made: str, is_known: bool) -> None:

@@ -56,6 +56,20 @@ train(net, DataLoader(rows, 512, shuffle=True), torch.optim.Adam(net.parameters(
         ("device", "actual.append(y.numpy())", "if device.type == 'cpu':\n            score(model, loader)", True),
         ("device", "y = y.cpu()\n            actual.append(y.numpy())", "score(model, loader)", True),
         ("device", "actual.append(y.numpy(force=True))", "score(model, loader)", True),
+        ("torch.device('cuda:1')", "actual.append(y.numpy())", "score(model, loader)", True),
+        ("kept_on", "actual.append(y.numpy())", "score(model, loader)", True),
+        (
+            "device",
+            "if y.is_cuda:\n                continue\n            actual.append(y.numpy())",
+            "score(model, loader)",
+            True,
+        ),
+        (
+            "device",
+            "for each in actual:\n                break\n            actual.append(y.numpy())",
+            "score(model, loader)",
+            False,
+        ),
         (
             "device",
             "try:\n                actual.append(y.numpy())\n            except TypeError:\n                pass",

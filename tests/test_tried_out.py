@@ -401,7 +401,9 @@ train(net, torch.utils.data.DataLoader(torch.load("rows.pt")), torch.optim.SGD(n
     ("behind", "is_training"),
     [
         ("loss.backward()\n        optimizer.zero_grad()", False),
-        ("loss.backward()\n        model.zero_grad(set_to_none=True)", False),
+        ("loss.backward()\n        optimizer.zero_grad(set_to_none=True)", False),
+        ("loss.backward()\n        optimizer.zero_grad()\n        batch -= batch.grad.sign()", True),
+        ("loss.backward()\n        model.zero_grad()", True),
         ("loss.backward()\n        optimizer.step()\n        optimizer.zero_grad()", True),
         (
             "loss.backward()\n        for p in model.parameters():\n            p.data -= p.grad\n        model.zero_grad()",

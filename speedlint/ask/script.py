@@ -286,6 +286,8 @@ class Script:
         if package is None or package.path.name != "__init__.py":
             return None, None
         bindings = package.names.module.bindings.get(name)
+        if bindings and (len(bindings) > 1 or package.source.enclosing(bindings[0].node, syntax.If, syntax.Try) is not None):
+            return None, None
         handed = bindings[-1].dotted if bindings else package.star_imported(name)
         if handed is not None:
             is_module = package.program.module(package, handed) == (module, "")

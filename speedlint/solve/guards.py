@@ -372,11 +372,34 @@ class Guards:
         return any(binding.kind is Kind.FOR for binding in self.script.names.reaching(turn))
 
     def _is_of_all(self, turn: syntax.BaseExpression, total: syntax.BaseExpression) -> bool:
-        """Whether a count of turns is compared with that of all epochs: ``epochs * len(loader)``."""
+        """Whether a count of turns is compared with that of all epochs, ``epochs * len(loader)``: the loops around it go
+        over this loader, and over so many epochs, and each turn counts one."""
         match _without_offset(total):
             case syntax.BinaryOperation(left=left, operator=syntax.Multiply(), right=right):
-                return self._is_counter(turn) and any(self.script.is_call_to(each, "len") for each in (left, right))
+                return self._counts_one(_without_offset(turn)) and any(
+                    self.script.is_call_to(length, "len") and self._goes_over(turn, epochs, length)
+                    for epochs, length in ((left, right), (right, left))
+                )
         return False
+
+    def _counts_one(self, turn: syntax.BaseExpression) -> bool:
+        """Whether all that is added to a variable is 1."""
+        bindings = self.script.names.reaching(turn) if isinstance(turn, syntax.Name) else []
+        added = [self.script.source.parents[each.node] for each in bindings if each.kind is Kind.AUGMENT]
+        return bool(added) and all(
+            isinstance(each, syntax.AugAssign) and isinstance(each.value, syntax.Integer) and int(each.value.value, 0) == 1
+            for each in added
+        )
+
+    def _goes_over(self, turn: syntax.BaseExpression, epochs: syntax.BaseExpression, length: syntax.BaseExpression) -> bool:
+        """Whether a loop over what ``length`` is of, and one over a range of so many epochs, are around a line."""
+        source, text = self.script.source, self.script.text
+        loops = [up for up in source.ancestors(turn) if isinstance(up, syntax.For)]
+        over = text(length.args[0].value) if isinstance(length, syntax.Call) and length.args else ""
+        ranges = [up.iter for up in loops if isinstance(up.iter, syntax.Call) and self.script.is_call_to(up.iter, "range")]
+        ends = [text(_without_offset(each.args[-1].value)) for each in ranges if 0 < len(each.args) < 3]
+        parts = (each for up in loops for kind in (syntax.Name, syntax.Attribute) for each in source.inside(up.iter, kind))
+        return text(epochs) in ends and any(text(each) == over for each in parts)
 
     def counts_steps(self, test: syntax.BaseExpression) -> bool:
         """Whether a condition is ``step % n == 0``, even where ``n`` is 1."""

@@ -68,6 +68,8 @@ _UPDATES = re.compile(
 """What a program says somewhere that may update parameters: by an optimizer, by a framework, or by hand."""
 _SWITCHES_ON = re.compile(rb"enable_grad|set_grad_enabled|inference_mode\(\s*(?:mode\s*=\s*)?False")
 """What a program says that may record gradients within ``no_grad``."""
+_HOOKS_UPDATE = re.compile(rb"post_accumulate_grad_hook|_apply_optimizer_in_backward")
+"""What updates parameters within a backward pass; a hook of a tensor may, where the loop's own file sets it."""
 _STEP_METHODS = frozenset({"training_step", "train_step"})
 """Methods that a trainer of whatever framework calls in each step, where they are a module's."""
 _DEFINITIONS = bytes((syntax.FunctionDef.kind, syntax.ClassDef.kind))
@@ -394,7 +396,12 @@ class Loops:
         """Whether a loop clears what each of its backward passes gives right behind it: it tries out what a step needs, as
         for the largest batches, and takes none."""
         own = [call for call in self._own(Does.STEPS) if self.script.source.contains(loop.body, call)]
-        return bool(own) and all(map(self._is_dropped, own))
+        if not own or not all(map(self._is_dropped, own)) or b"register_hook(" in self.script.source.data:
+            return False
+        if self.script.program.mentions(self.script, _HOOKS_UPDATE):
+            return False
+        read = self.script.source.inside(loop.body, syntax.Attribute)
+        return not any(each.attr.value == "grad" for each in read)
 
     def _is_dropped(self, backward: syntax.Call) -> bool:
         """Whether the statement behind a backward pass clears the gradients."""
@@ -403,8 +410,7 @@ class Loops:
         behind = block.body[block.body.index(line) + 1 :] if isinstance(block, syntax.IndentedBlock) else ()
         match behind:
             case [syntax.SimpleStatementLine(body=[syntax.Expr(value=syntax.Call(func=syntax.Attribute() as func))]), *_]:
-                is_holder = self.script.role(func.value) in (Role.OPTIMIZER, Role.MODULE)
-                return is_holder and func.attr.value == "zero_grad"
+                return func.attr.value == "zero_grad" and self.script.role(func.value) is Role.OPTIMIZER
         return False
 
     def ends_in_first_turn(self, loop: Loop) -> bool:

@@ -10,9 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from speedlint.disk import words
 from speedlint.facts import syntax
-from speedlint.solve import heirs, shipped, truths
+from speedlint.solve import entries, heirs, shipped, truths
 from speedlint.solve.flow import once
 from speedlint.solve.guards import deciding_tests
 from speedlint.solve.names import Binding, Kind
@@ -21,7 +20,7 @@ from speedlint.solve.truths import Values
 from speedlint.solve.unpacking import key_of, written
 from speedlint.solve.values import option_of
 from speedlint.source import is_name
-from speedlint.torch.words import Frequency, Role
+from speedlint.torch.words import Frequency
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -35,7 +34,6 @@ _MACHINE = re.compile(
 _TRUE = frozenset({"true", "t", "yes", "y", "on", "1", ""})
 _NUMBERS: dict[str, Callable[[str], object]] = {"int": int, "float": float}
 _BACKWARD = b".backward("
-_DICTS = (Role.MAPPING, Role.UNKNOWN)
 _MOST_CALLERS = 8
 """Calls of one function that are looked at for whether all of them are off."""
 
@@ -164,64 +162,28 @@ def _of_part(script: Script, expression: syntax.BaseExpression) -> Values | None
             return None if _MACHINE.fullmatch(name) else _of_name(script, expression)
         case syntax.Attribute(attr=syntax.Name(value=name)) if _MACHINE.fullmatch(name):
             return None
+    if isinstance(expression, syntax.Subscript) and _is_entry(script, expression):
+        return _of_entry(script, expression.value, str(key_of(expression)))
     known = script.constant(expression)
     if known is not None:
         return _of_constant(known)
-    if isinstance(expression, syntax.Subscript):
-        key = key_of(expression)
-        return _of_entry(script, expression.value, key) if isinstance(key, str) else None
     if not isinstance(expression, syntax.Attribute):
         return None
     several = _of_several(script, expression.value, expression.attr.value)
     return several if several is not None else _of_object(script, expression)
 
 
+def _is_entry(script: Script, expression: syntax.Subscript) -> bool:
+    """Whether an expression is an entry, under a text, of a dict that the program writes out."""
+    key = key_of(expression)
+    return isinstance(key, str) and entries.put(script, expression.value, key) is not None
+
+
 def _of_entry(script: Script, holder: syntax.BaseExpression, key: str) -> Values | None:
-    """What a dict that the program writes out has under a key: what it is made with, and what is set there by that name in
-    any dict of the program."""
-    made = list(script.roles.origins(holder))
-    written_out = [place.values.written_entries(node) for place, node in made]
-    if not made or _MACHINE.fullmatch(key):
-        return None
-    found = [
-        values(place, entries[key]) if entries is not None else None
-        for (place, _), entries in zip(made, written_out, strict=True)
-        if entries is None or key in entries
-    ]
-    for place in dict.fromkeys((script, *(place for place, _ in made), *script.everywhere(words([key])))):
-        found += [values(place, value) if value is not None else None for value in _set_under(place, key)]
-    return truths.union(found) if found else None
-
-
-@once([])
-def _set_under(script: Script, key: str) -> list[syntax.BaseExpression | None]:
-    """What a script gives entries of dicts under a key, or under one that may be that one; None for what is not known."""
-    source, found = script.source, list[syntax.BaseExpression | None]()
-    for target in source.of(syntax.AssignTarget):
-        if isinstance(target.target, syntax.Subscript) and script.role(target.target.value) in _DICTS:
-            known = key_of(target.target)
-            assign = source.parents[target]
-            may_be_it = known == key or (known is None and _may_be_named(script, target.target))
-            if may_be_it and not _is_ruled_out(script, target):
-                found.append(assign.value if known == key and isinstance(assign, syntax.Assign) else None)
-    counted = (each.target for each in source.of(syntax.AugAssign))
-    found += [None for target in counted if isinstance(target, syntax.Subscript) and key_of(target) == key]
-    for call in script.method_calls("update", "setdefault"):
-        for arg in call.args:
-            entries = {arg.keyword.value: arg.value} if arg.keyword is not None else script.values.written_entries(arg.value)
-            if entries is None and script.role(arg.value) in _DICTS:
-                found.append(None)
-            elif entries is not None and key in entries:
-                found.append(entries[key])
-    return found
-
-
-def _may_be_named(script: Script, entry: syntax.Subscript) -> bool:
-    """Whether an entry may be set under a text: its key is none that is known to be something else."""
-    match entry.slice:
-        case [syntax.SubscriptElement(slice=syntax.Index(value=key))]:
-            return script.role(key) in (Role.STRING, Role.UNKNOWN)
-    return False
+    """What a dict that the program writes out has under a key in the runs that are made."""
+    found = entries.put(script, holder, key) if not _MACHINE.fullmatch(key) else None
+    kept = [(place, value) for place, value in found or () if value is None or not _is_ruled_out(place, value)]
+    return truths.union(values(place, value) if value is not None else None for place, value in kept) if kept else None
 
 
 def _of_object(script: Script, attribute: syntax.Attribute) -> Values | None:

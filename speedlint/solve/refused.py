@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.solve.flow import once
 from speedlint.solve.loops import Does
-from speedlint.solve.names import last_name
 from speedlint.solve.unpacking import written
-from speedlint.torch.words import FREQUENT, Place, Role
+from speedlint.torch.words import FREQUENT, Frequency, Place, Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
 
 _SAME_PLACE = frozenset("detach data squeeze flatten view reshape float".split())
 """What gives a tensor that lies where the one lies that it is asked of."""
+_JUMPS = (syntax.Return, syntax.Continue, syntax.Break, syntax.Raise)
+_CUDA = "cuda"
 _MAY_NOT_RUN = (syntax.If, syntax.IfExp, syntax.BooleanOperation, syntax.Try, syntax.While, syntax.Lambda)
 
 
@@ -23,15 +24,29 @@ _MAY_NOT_RUN = (syntax.If, syntax.IfExp, syntax.BooleanOperation, syntax.Try, sy
 def on_gpu(script: Script) -> bool:
     """Whether a training of this script takes, in each epoch, the NumPy array of a tensor that it has just moved to the
     device of its choice, which raises a TypeError where that is a GPU: ``x = x.to(device)`` and ``x.detach().numpy()``."""
-    return any(_is_refused(script, call) for call in script.method_calls("numpy") if not call.args)
+    devices = _devices_of_steps(script) if b".numpy()" in script.source.data else frozenset()
+    return bool(devices) and any(
+        _is_refused(script, call, devices) for call in script.method_calls("numpy") if not call.args
+    )
 
 
-def _is_refused(script: Script, call: syntax.Call) -> bool:
+def _devices_of_steps(script: Script) -> frozenset[str]:
+    """What the batches of all training steps of a script are moved to, as it is written; empty where one goes elsewhere."""
+    moved = [call for call in script.method_calls("to", "cuda") if script.frequency(call) is Frequency.STEP]
+    places = [script.text(each.args[0].value) if each.args else _CUDA for each in moved if _is_of_batch(script, each)]
+    return frozenset(places) if len(set(places)) == 1 else frozenset()
+
+
+def _is_of_batch(script: Script, call: syntax.Call) -> bool:
+    return isinstance(call.func, syntax.Attribute) and script.role(call.func.value) is Role.BATCH
+
+
+def _is_refused(script: Script, call: syntax.Call, devices: frozenset[str]) -> bool:
     moved = _base(call)
     bindings = script.names.reaching(moved) if moved is not None and script.frequency(call) in FREQUENT else []
     return (
         len(bindings) == 1
-        and _is_moved(script, written(bindings[0]))
+        and _is_moved(script, written(bindings[0]), devices)
         and _surely_runs(script, call)
         and _is_part_of_training(script, call)
     )
@@ -51,27 +66,37 @@ def _base(call: syntax.Call) -> syntax.Name | None:
     return node
 
 
-def _is_moved(script: Script, value: syntax.BaseExpression | None) -> bool:
+def _is_moved(script: Script, value: syntax.BaseExpression | None, devices: frozenset[str]) -> bool:
+    """Whether a tensor of the batch is moved to where the training's batches are."""
     match value:
         case syntax.Call(func=syntax.Attribute(value=batch, attr=syntax.Name("cuda"))):
-            return script.role(batch) in (Role.BATCH, Role.TENSOR)
+            place = _CUDA
         case syntax.Call(
             func=syntax.Attribute(value=batch, attr=syntax.Name("to")), args=[syntax.Arg(value=device, keyword=None)]
-        ):
-            to, named = script.value(device), (last_name(device) or "").lower()
-            is_chosen = to.role is Role.DEVICE or (to.role is Role.UNKNOWN and ("device" in named or "cuda" in named))
-            return is_chosen and to.place is not Place.HOST and script.role(batch) in (Role.BATCH, Role.TENSOR)
-    return False
+        ) if script.value(device).place is not Place.HOST:
+            place = script.text(device)
+        case _:
+            return False
+    return place in devices and script.role(batch) is Role.BATCH
 
 
 def _surely_runs(script: Script, node: syntax.Node) -> bool:
-    """Whether nothing around a node in its function decides whether it runs, but for loops."""
+    """Whether nothing decides whether a node runs in its function, but loops around it: no condition, and no jump before."""
     for up in script.source.ancestors(node):
         if isinstance(up, syntax.FunctionDef):
-            return True
+            jumps = (jump for kind in _JUMPS for jump in script.source.inside(up.body, kind) if jump.row < node.row)
+            return not any(_may_pass_by(script, jump, node) for jump in jumps if script.function(jump) is up)
         if isinstance(up, _MAY_NOT_RUN):
             return False
-    return True
+    return False
+
+
+def _may_pass_by(script: Script, jump: syntax.Node, node: syntax.Node) -> bool:
+    """Whether a jump before a node may leave it out: it leaves the function, or a loop that the node stands in too."""
+    if isinstance(jump, syntax.Return | syntax.Raise):
+        return True
+    loop = script.source.enclosing(jump, syntax.For, syntax.While)
+    return loop is None or script.source.contains(loop, node)
 
 
 def _is_part_of_training(script: Script, node: syntax.Node) -> bool:

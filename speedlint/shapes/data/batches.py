@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -332,7 +333,7 @@ def hazard(script: Script, call: syntax.Call, batch: syntax.BaseExpression) -> s
         return "the device may be `mps`, where a tensor may be read before a `non_blocking` copy of it has ended"
     if script.value(batch).assumed:
         return "what gives the batch is out of sight, and may fill its memory again while it is copied"
-    if _written_after(script, call, batch):
+    if _written_after(script, call, batch) or _is_written_by_generator(script, batch):
         return "the host's tensor is written to afterwards, perhaps while it is still being copied"
     found = source_loader(script, batch)
     if found is not None and found.is_torch and found.parameter("collate_fn") is None and not found.hides_arguments:
@@ -432,6 +433,28 @@ def _written_after(script: Script, call: syntax.Call, batch: syntax.BaseExpressi
     while isinstance(node, (syntax.Subscript, syntax.Attribute)):
         node, depth = node.value, depth + 1
     return isinstance(node, syntax.Name) and _is_written(script, call, node, depth, set())
+
+
+def _is_written_by_generator(script: Script, batch: syntax.BaseExpression) -> bool:
+    """Whether a generator of the project that gives a batch changes in place what it gives, before or after it does."""
+    bindings = script.names.reaching(batch) if isinstance(batch, syntax.Name) else []
+    for binding in bindings:
+        loop = script.source.enclosing(binding.node, syntax.For) if binding.kind is Kind.FOR else None
+        for over in script.source.inside(loop.iter, syntax.Call) if isinstance(loop, syntax.For) else ():
+            callee = script.callee(over)
+            if callee is not None and any(map(partial(_changes_given, callee.script), _yielded(callee))):
+                return True
+    return False
+
+
+def _yielded(generator: Definition) -> Iterator[syntax.Name]:
+    source = generator.script.source
+    for each in source.inside(generator.node, syntax.Yield):
+        yield from source.inside(each, syntax.Name)
+
+
+def _changes_given(script: Script, given: syntax.Name) -> bool:
+    return any(_changes(script, use, 0) for use in script.names.uses(given))
 
 
 def _is_written(

@@ -20,6 +20,8 @@ Conditional = syntax.If | syntax.While | syntax.Assert | syntax.IfExp | syntax.C
 _ASKS = frozenset({"torch.equal", "torch.allclose", "torch.is_nonzero", "math.isfinite", "math.isnan", "math.isinf"})
 _ASKING_METHODS = frozenset({"equal", "allclose", "is_nonzero"})
 _FINITE = frozenset("isfinite isnan isinf".split())
+_EQUALS = (syntax.Equal, syntax.NotEqual, syntax.In, syntax.NotIn)
+"""How texts are compared."""
 _DEPTH = 3
 
 
@@ -64,7 +66,8 @@ def _is_computed(script: Script, test: syntax.BaseExpression, depth: int) -> boo
         case syntax.Comparison(left=left, comparisons=targets):
             sides = (left, *(target.comparator for target in targets))
             comparable = all(script.role(side) not in (Role.STRING, Role.NONE, Role.SEQUENCE) for side in sides)
-            return comparable and not _may_be_texts(script, sides) and script.is_shown_device_tensor(test)
+            are_texts = all(isinstance(each.operator, _EQUALS) for each in targets) and _may_be_texts(script, sides)
+            return comparable and not are_texts and script.is_shown_device_tensor(test)
         case (
             syntax.BinaryOperation(operator=syntax.BitAnd() | syntax.BitOr())
             | syntax.UnaryOperation(operator=syntax.BitInvert())
