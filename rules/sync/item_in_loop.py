@@ -81,6 +81,7 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes import worth
+from speedlint.shapes.data.batches import is_whole
 from speedlint.shapes.frameworks import lightning
 from speedlint.shapes.sync import displays, implied, reads, returned
 from speedlint.shapes.sync.companions import awaited_anyway
@@ -112,7 +113,10 @@ def check(call: syntax.Call | syntax.Subscript, script: Script) -> Iterator[Find
 def _implied(node: syntax.Call | syntax.Subscript, read: implied.Implied, script: Script) -> Iterator[Finding]:
     """A number that Python or torch asks a tensor for by itself."""
     lain, often = returned.before(script, read.tensor), reads.often(script, node)
-    is_known = read.is_each or (lain is not None and reads.how_often(script, node) is Frequency.STEP)
+    if read.is_each:
+        is_known = implied.is_tensor(script, read.tensor) if lain is None else not is_whole(lain.script, lain.node)
+    else:
+        is_known = lain is not None and reads.how_often(script, node) is Frequency.STEP
     if not is_known or often is None or reads.is_repeated(script, node):
         return
     shown, text = reads.shown(script, node), reads.shown(script, read.tensor)

@@ -344,7 +344,7 @@ def hazard(script: Script, call: syntax.Call, batch: syntax.BaseExpression) -> s
             if refuses(script, batch)
             else None
         )
-    if _is_whole(script, batch, 0):
+    if is_whole(script, batch):
         return "the batch may be an object whose own method takes no `non_blocking`"
     for place in script.everywhere(b"def to(", b"def cuda("):
         for klass in place.source.of(syntax.ClassDef):
@@ -394,8 +394,12 @@ def _binds_view(script: Script, binding: Binding, call: syntax.Call, depth: int)
     return not isinstance(value, (syntax.Tuple, syntax.List)) and _is_view(script, value, call, depth)
 
 
-def _is_whole(script: Script, node: syntax.Node, depth: int) -> bool:
+def is_whole(script: Script, batch: syntax.BaseExpression) -> bool:
     """Whether an expression may be all that the loader yields for a batch, not a part of it."""
+    return _is_whole(script, batch, 0)
+
+
+def _is_whole(script: Script, node: syntax.Node, depth: int) -> bool:
     if not isinstance(node, syntax.Name) or depth > _DEPTH:
         return depth > _DEPTH or isinstance(node, syntax.Call)
     return any(_binds_whole(script, binding, depth) for binding in script.names.reaching(node))

@@ -99,10 +99,12 @@ class Bound(NamedTuple):
 
 
 class _Layer(NamedTuple):
-    """A layer with weights, by its full name; the most channels that it may have, None where that is not known."""
+    """A layer with weights, by its full name; the most channels that it may have, None where that is not known; whether its
+    kernel goes along a line."""
 
     name: str
     channels: int | None
+    is_line: bool
 
 
 @once(None)
@@ -232,7 +234,7 @@ def _small_kernels(step: Step) -> str:
     is_of_filters = all(each.name == "torch.nn.Conv2d" and (each.channels or WIDE) <= _NARROW for each in layers)
     if is_of_filters and "torch.nn.Embedding" in names and all(_convolves_rows(*part) for part in code):
         return f"its convolutions go over embeddings, with {_NARROW} filters at most"
-    is_of_lines = all(each.name in _LINES for each in layers)
+    is_of_lines = all(each.is_line for each in layers)
     is_plain = not any(name.startswith(_AT_FULL_SIZE) for name in names) and not any(_repeats(*part) for part in code)
     is_of_few = (
         1 < len(layers) <= _FEW_LAYERS
@@ -537,7 +539,7 @@ def _layers(step: Step, code: list[tuple[Script, syntax.Node]]) -> Iterator[_Lay
         for call in place.source.inside(node, syntax.Call):
             if (name := place.name(call.func)) in _LAYERS:
                 given = widths.passed(made.get(call) or [widths.Given(place, call)], "out_channels", 1)
-                yield _Layer(_LINES[0] if _goes_along_line(place, call) else name or "", widths.most(given))
+                yield _Layer(name or "", widths.most(given), name in _LINES or _goes_along_line(place, call))
 
 
 def _goes_along_line(script: Script, layer: syntax.Call) -> bool:

@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
-from speedlint.shapes.sync.conditions import rules_out_tensor
+from speedlint.shapes.sync.conditions import is_computed, rules_out_tensor
 from speedlint.torch.words import Role
 
+_OF_TENSORS = frozenset("size dim ndim shape numel unsqueeze squeeze view long float int tolist cpu device".split())
+"""What neither dicts have, nor lists and tuples."""
 _COMPARE = ("max", "min", "sorted", "any", "all")
 _COUNT = ("range", *(f"torch.{name}" for name in "arange zeros ones empty rand randn randperm".split()))
 """What is handed a number, or several, that say how many."""
@@ -40,6 +42,18 @@ def read(script: Script, node: syntax.Call | syntax.Subscript) -> Implied | None
         found = _first(script, given)
         return found._replace(is_each=True) if found is not None else None
     return _first(script, given) if name in _COUNT else None
+
+
+def is_tensor(script: Script, expression: syntax.BaseExpression) -> bool:
+    """Whether an expression is surely a tensor, no dict or list of some: computed here, or a variable that is asked
+    somewhere for what tensors alone have."""
+    if not isinstance(expression, syntax.Name):
+        return is_computed(script, expression)
+    bound = script.names.reaching(expression)
+    asked = (script.source.parents[use] for use in script.names.uses(expression) if script.names.reaching(use) == bound)
+    return is_computed(script, expression) or any(
+        isinstance(each, syntax.Attribute) and each.attr.value in _OF_TENSORS for each in asked
+    )
 
 
 def _bounds(node: syntax.Subscript) -> Iterator[syntax.BaseExpression]:
