@@ -1616,7 +1616,7 @@ for signals, labels in DataLoader(torch.load("signals.pt"), 64, num_workers=4, p
 
 @pytest.mark.parametrize(
     ("first", "channels", "level"),
-    [("(1, 51)", 32, "note"), ("(51, 1)", 32, "note"), ("(1, 51)", 256, "warning"), ("(3, 51)", 32, "warning")],
+    [("(1, 51)", 32, "note"), ("(51, 1)", 32, "warning"), ("(1, 51)", 256, "warning"), ("(3, 51)", 32, "warning")],
 )
 def test_convolutions_along_the_samples_of_a_signal(project: Project, first: str, channels: int, level: str) -> None:
     """A kernel that is one high is a convolution of a sequence, whatever its class."""
@@ -1669,6 +1669,10 @@ print(total)
         ("states = play(1000)", ["note"]),
         ("pass", ["warning", "warning"]),
         ("if epoch % 100 == 0:\n        states = play(1000)", ["note", "warning", "warning"]),
+        ("if len(states) < 500:\n        states = play(1000)", ["warning", "warning"]),
+        ("while len(states) < 500:\n        states = play(1000)", ["warning", "warning"]),
+        ("for _ in range(4):\n        env.step(env.action_space.sample())", ["warning", "warning"]),
+        ("done = False\n    while not done:\n        _, _, done, _, _ = env.step(env.action_space.sample())", ["note"]),
     ],
 )
 def test_a_step_that_plays_episodes_first(project: Project, plays: str, levels: list[str]) -> None:

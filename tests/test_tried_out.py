@@ -378,8 +378,8 @@ def find_largest(model, loader, optimizer):
     total = 0.0
     for batch in loader.dataset.largest():
         loss = model(batch.cuda()).mean()
-        {behind}
         total += loss.item()
+        {behind}
     return total
 
 
@@ -404,6 +404,8 @@ train(net, torch.utils.data.DataLoader(torch.load("rows.pt")), torch.optim.SGD(n
         ("loss.backward()\n        optimizer.zero_grad(set_to_none=True)", False),
         ("loss.backward()\n        optimizer.zero_grad()\n        batch -= batch.grad.sign()", True),
         ("loss.backward()\n        model.zero_grad()", True),
+        ("loss.backward()\n        optimizer.zero_grad()\n        print(total)", False),
+        ("loss.backward()\n        optimizer.zero_grad()\n        model.train()", True),
         ("loss.backward()\n        optimizer.step()\n        optimizer.zero_grad()", True),
         (
             "loss.backward()\n        for p in model.parameters():\n            p.data -= p.grad\n        model.zero_grad()",

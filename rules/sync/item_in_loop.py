@@ -81,7 +81,6 @@ from speedlint.edits import CannotEdit
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Risk, Rule, Worth
 from speedlint.shapes import worth
-from speedlint.shapes.data.batches import is_whole
 from speedlint.shapes.frameworks import lightning
 from speedlint.shapes.sync import displays, implied, reads, returned
 from speedlint.shapes.sync.companions import awaited_anyway
@@ -114,10 +113,10 @@ def _implied(node: syntax.Call | syntax.Subscript, read: implied.Implied, script
     """A number that Python or torch asks a tensor for by itself."""
     lain, often = returned.before(script, read.tensor), reads.often(script, node)
     if read.is_each:
-        is_known = implied.is_tensor(script, read.tensor) if lain is None else not is_whole(lain.script, lain.node)
+        is_known = implied.is_tensor(script, read.tensor)
     else:
         is_known = lain is not None and reads.how_often(script, node) is Frequency.STEP
-    if not is_known or often is None or reads.is_repeated(script, node):
+    if not is_known or implied.is_asked_what_it_is(script, read.tensor) or often is None or reads.is_repeated(script, node):
         return
     shown, text = reads.shown(script, node), reads.shown(script, read.tensor)
     message = f"`{shown}` reads `{text}` and waits for the GPU {often}"

@@ -10,7 +10,8 @@ from speedlint.rule import Estimate, Worth
 from speedlint.shapes import evaluation
 from speedlint.solve.flow import listed_once, once
 from speedlint.solve.loops import Does, Loop
-from speedlint.torch.words import Frequency
+from speedlint.solve.terms import Definition
+from speedlint.source import is_name
 
 ENVIRONMENTS = (
     *("gym", "gymnasium", "envpool", "procgen", "pettingzoo", "isaacgym", "dm_control", "stable_baselines3"),
@@ -18,6 +19,8 @@ ENVIRONMENTS = (
 )
 """The packages that make environments."""
 _DEPTH = 3
+_MANY_TURNS = 100
+"""Turns of an environment, of a tenth of a millisecond and a pass of the network each, that take longer than a step."""
 
 
 def is_asked(script: Script, call: syntax.Call) -> bool:
@@ -50,17 +53,44 @@ def plays_first(script: Script, node: syntax.Node) -> bool:
         return bool(callers) and all(plays_first(*each) for each in callers)
     if loop in _loops(script):
         return False
-    others = (part for part in (*_loops(script), *script.source.inside(loop.body, syntax.Call)) if _plays(script, part))
-    apart = (each for each in others if script.source.contains(loop.body, each) and not script.source.contains(each, node))
-    return any(script.frequency(each) is Frequency.STEP for each in apart)
+    return any(_plays_whole(script, line) for line in loop.body.body if not script.source.contains(line, node))
 
 
-def _plays(script: Script, part: syntax.Node) -> bool:
-    """Whether a loop, or the function that is called, plays."""
-    callee = script.callee(part) if isinstance(part, syntax.Call) else None
-    if callee is None:
-        return not isinstance(part, syntax.Call)
-    return any(callee.script.source.contains(callee.node, each) for each in _loops(callee.script))
+def _plays_whole(script: Script, line: syntax.Node) -> bool:
+    """Whether a statement of a turn plays on, whatever was before: by a loop of many turns, or a function that runs one."""
+    if isinstance(line, Loop):
+        return _is_long(script, line)
+    if not isinstance(line, syntax.SimpleStatementLine):
+        return False
+    called = (script.callee(call) for call in script.source.inside(line, syntax.Call))
+    return any(_runs_long(each) for each in called if each is not None and isinstance(each.node, syntax.FunctionDef))
+
+
+def _runs_long(function: Definition) -> bool:
+    """Whether a function plays in a loop of many turns, with no condition around it and no way to leave before."""
+    source, body = function.script.source, function.node.body
+    for loop in _loops(function.script):
+        around = [up for up in source.ancestors(loop) if source.contains(body, up) and up is not body]
+        is_plain = all(isinstance(up, syntax.For | syntax.With | syntax.IndentedBlock) for up in around)
+        leaves = (each for each in source.inside(body, syntax.Return) if each.row < loop.row)
+        if source.contains(body, loop) and is_plain and not any(leaves) and _is_long(function.script, loop):
+            return True
+    return False
+
+
+def _is_long(script: Script, loop: Loop) -> bool:
+    """Whether a loop, or one in it, plays until an episode is over, or for a known number of turns that is not small."""
+    own = [each for each in _loops(script) if each is loop or script.source.contains(loop, each)]
+    for each in own:
+        if isinstance(each, syntax.While):
+            ends = each.test
+            if is_name(ends, "True") or isinstance(ends, syntax.UnaryOperation):
+                return True
+        elif script.is_call_to(each.iter, "range") and isinstance(each.iter, syntax.Call):
+            known = script.constant(each.iter.args[-1].value) if each.iter.args else None
+            if known is not None and isinstance(known.value, int) and known.value >= _MANY_TURNS:
+                return True
+    return False
 
 
 @listed_once

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
-from speedlint.solve import entries, off
+from speedlint.solve import off
 from speedlint.solve.calls import CALLED_AS
 from speedlint.solve.flow import listed_once, once
 from speedlint.solve.loops import Does
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition
-from speedlint.solve.unpacking import key_of, part
+from speedlint.solve.unpacking import part
 from speedlint.solve.values import returned
 from speedlint.source import is_none
 from speedlint.torch import library
@@ -390,10 +390,6 @@ def _sources(script: Script, node: syntax.Node) -> Iterator[tuple[Script, syntax
                     yield from _chosen(place, choice)
         case syntax.IfExp(body=body, orelse=orelse):
             yield from ((script, body), (script, orelse))
-        case syntax.Subscript(value=holder) if isinstance(key := key_of(node), str):
-            put = entries.put(script, holder, key)
-            if put is not None and len(put) == 1 and put[0][1] is not None:
-                yield put[0][0], put[0][1]
 
 
 def _chosen(script: Script, choice: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Node]]:

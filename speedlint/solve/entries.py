@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -24,10 +25,8 @@ Put = tuple["Script", syntax.BaseExpression | None]
 _CHANGES = ("update", "setdefault", "pop", "popitem", "clear", "__setitem__", "__delitem__", "__ior__")
 _DICTS = (Role.MAPPING, Role.UNKNOWN)
 _NO_DICTS = (Role.NUMBER, Role.TENSOR, Role.BATCH, Role.ARRAY, Role.NONE)
-_LEAVE = (
-    *("print", "len", "str", "repr", "sorted", "list", "tuple", "dict", "set", "type", "isinstance", "iter", "any", "all"),
-    *("json.", "yaml.", "copy.", "pprint.", "wandb.", "logging.", "torch.", "numpy.", "math.", "os.", "pickle.", "mlflow."),
-)
+_LEAVE = frozenset("print len str repr sorted list tuple dict set type isinstance iter any all".split())
+_LEAVING = tuple(f"{name}." for name in "json yaml copy pprint wandb logging torch numpy math os pickle mlflow".split())
 """What is handed a dict and leaves it as it is: builtins, and the functions of some packages."""
 _MOST_FILES = 16
 """Files that are handed a dict, beyond which it may be changed anywhere."""
@@ -66,11 +65,20 @@ def _made(script: Script, node: syntax.BaseExpression, seen: frozenset[syntax.No
         if owner is None or not isinstance(owner.node, syntax.ClassDef):
             return _imported(script, node, seen)
         name = node.attr.value
+        if any(mark in owner.script.source.data for mark in (b"setattr(", b"__dict__", b"vars(self")):
+            return None
         kept = [each for klass in (owner, *heirs.derived(owner)) for each in script.roles.assigned_on_self(klass, name)]
         if _is_set_on_others(script, name):
             return None
         return _all([_made(place, value, seen) if not path else None for place, value, path in kept])
-    return [(script, node)]
+    if isinstance(node, syntax.BooleanOperation | syntax.IfExp):
+        both = (node.left, node.right) if isinstance(node, syntax.BooleanOperation) else (node.body, node.orelse)
+        return _all([_made(script, each, seen) for each in both])
+    is_made = script.values.written_entries(node) is not None or isinstance(
+        node, syntax.DictComp | syntax.List | syntax.ListComp
+    )
+    is_library = isinstance(node, syntax.Call) and script.name(node.func) is not None
+    return [(script, node)] if is_made or is_library else None
 
 
 @once(True)
@@ -86,7 +94,7 @@ def _is_set_on_others(script: Script, name: str) -> bool:
 def _bound(script: Script, binding: Binding, seen: frozenset[syntax.Node]) -> list[Made] | None:
     if binding.kind is Kind.IMPORT and binding.dotted is not None:
         other, place = script.imported_binding(binding.dotted)
-        return _bound(place, other, seen) if other is not None and place is not None else None
+        return _of_module(place, other, seen) if other is not None and place is not None else None
     if binding.kind is Kind.PARAMETER and isinstance(binding.node, syntax.Param):
         return _passed(script, binding.node, seen)
     value = written(binding) if binding.kind is Kind.ASSIGN else None
@@ -96,7 +104,18 @@ def _bound(script: Script, binding: Binding, seen: frozenset[syntax.Node]) -> li
 def _imported(script: Script, node: syntax.Node, seen: frozenset[syntax.Node]) -> list[Made] | None:
     dotted = script.dotted(node)
     binding, place = script.imported_binding(dotted) if dotted is not None else (None, None)
-    return _bound(place, binding, seen) if binding is not None and place is not None else None
+    return _of_module(place, binding, seen) if binding is not None and place is not None else None
+
+
+def _of_module(script: Script, binding: Binding, seen: frozenset[syntax.Node]) -> list[Made] | None:
+    """The same of a variable of another module, which binds it once, whatever the run, and which no other file sets."""
+    bindings = script.names.module.bindings.get(binding.name, [])
+    is_chosen = script.source.enclosing(binding.node, syntax.If, syntax.Try) is not None
+    if len(bindings) != 1 or is_chosen or script.names.module.stars or _is_set_on_others(script, binding.name):
+        return None
+    return (
+        _bound(script, binding, seen) if not re.search(rb"global .*\b" + binding.name.encode(), script.source.data) else None
+    )
 
 
 def _passed(script: Script, parameter: syntax.Param, seen: frozenset[syntax.Node]) -> list[Made] | None:
@@ -150,6 +169,8 @@ def _handed_to(places: list[Script], nodes: frozenset[syntax.BaseExpression]) ->
     todo = list(found)
     while todo:
         script = todo.pop()
+        if _is_put_elsewhere(script, nodes):
+            return None
         for call in script.source.of(syntax.Call):
             held = (arg.value for arg in call.args if not arg.star and isinstance(arg.value, syntax.Name | syntax.Attribute))
             if not any(script.role(each) is Role.MAPPING and _is_one_of(script, each, nodes) for each in held):
@@ -158,11 +179,28 @@ def _handed_to(places: list[Script], nodes: frozenset[syntax.BaseExpression]) ->
                 if callee.script not in found:
                     found[callee.script] = None
                     todo.append(callee.script)
-            elif not (script.name(call.func) or "").startswith(_LEAVE):
+            elif (name := script.name(call.func) or "") not in _LEAVE and not name.startswith(_LEAVING):
                 return None
         if len(found) > _MOST_FILES:
             return None
     return list(found)
+
+
+def _is_put_elsewhere(script: Script, nodes: frozenset[syntax.BaseExpression]) -> bool:
+    """Whether one of some dicts is put into another thing, or a method of it is handed on: others may change it."""
+    source = script.source
+    for name in source.of(syntax.Name):
+        up = source.parents[name]
+        is_put = isinstance(up, syntax.Element | syntax.DictElement | syntax.Yield | syntax.Return | syntax.NamedExpr)
+        is_put = is_put or (isinstance(up, syntax.Arg) and bool(up.star) and up.star == "*")
+        if isinstance(up, syntax.Assign) and up.value is name:
+            is_put = any(isinstance(each.target, syntax.Subscript) for each in up.targets)
+        if isinstance(up, syntax.Attribute) and up.value is name and up.attr.value in _CHANGES:
+            called = source.parents[up]
+            is_put = not (isinstance(called, syntax.Call) and called.func is up)
+        if is_put and script.role(name) is Role.MAPPING and _is_one_of(script, name, nodes):
+            return True
+    return False
 
 
 def _set_under(script: Script, key: str, nodes: frozenset[syntax.BaseExpression]) -> Iterator[syntax.BaseExpression | None]:

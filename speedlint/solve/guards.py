@@ -12,7 +12,7 @@ from speedlint.solve.flow import once
 from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.terms import Constant, Definition
 from speedlint.solve.truths import Values
-from speedlint.solve.unpacking import all_written
+from speedlint.solve.unpacking import all_written, written
 from speedlint.solve.values import option_of
 from speedlint.source import is_name, is_none, is_target, last_statement, leaves
 from speedlint.torch import library
@@ -374,32 +374,42 @@ class Guards:
     def _is_of_all(self, turn: syntax.BaseExpression, total: syntax.BaseExpression) -> bool:
         """Whether a count of turns is compared with that of all epochs, ``epochs * len(loader)``: the loops around it go
         over this loader, and over so many epochs, and each turn counts one."""
-        match _without_offset(total):
+        match total:
+            case syntax.BinaryOperation(left=whole, operator=syntax.Subtract(), right=syntax.Integer("1")):
+                return self._is_of_all(turn, whole)
             case syntax.BinaryOperation(left=left, operator=syntax.Multiply(), right=right):
-                return self._counts_one(_without_offset(turn)) and any(
-                    self.script.is_call_to(length, "len") and self._goes_over(turn, epochs, length)
+                return any(
+                    self.script.is_call_to(length, "len") and self._counts_over(_without_offset(turn), epochs, length)
                     for epochs, length in ((left, right), (right, left))
                 )
         return False
 
-    def _counts_one(self, turn: syntax.BaseExpression) -> bool:
-        """Whether all that is added to a variable is 1."""
-        bindings = self.script.names.reaching(turn) if isinstance(turn, syntax.Name) else []
-        added = [self.script.source.parents[each.node] for each in bindings if each.kind is Kind.AUGMENT]
-        return bool(added) and all(
-            isinstance(each, syntax.AugAssign) and isinstance(each.value, syntax.Integer) and int(each.value.value, 0) == 1
-            for each in added
-        )
-
-    def _goes_over(self, turn: syntax.BaseExpression, epochs: syntax.BaseExpression, length: syntax.BaseExpression) -> bool:
-        """Whether a loop over what ``length`` is of, and one over a range of so many epochs, are around a line."""
+    def _counts_over(
+        self, turn: syntax.BaseExpression, epochs: syntax.BaseExpression, length: syntax.BaseExpression
+    ) -> bool:
+        """Whether a variable counts the turns of a loop over what ``length`` is of, one by one from a number that is written
+        out, in one over a range of so many epochs."""
         source, text = self.script.source, self.script.text
-        loops = [up for up in source.ancestors(turn) if isinstance(up, syntax.For)]
-        over = text(length.args[0].value) if isinstance(length, syntax.Call) and length.args else ""
-        ranges = [up.iter for up in loops if isinstance(up.iter, syntax.Call) and self.script.is_call_to(up.iter, "range")]
-        ends = [text(_without_offset(each.args[-1].value)) for each in ranges if 0 < len(each.args) < 3]
-        parts = (each for up in loops for kind in (syntax.Name, syntax.Attribute) for each in source.inside(up.iter, kind))
-        return text(epochs) in ends and any(text(each) == over for each in parts)
+        scope = self.script.names.scope(turn).lookup(turn.value) if isinstance(turn, syntax.Name) else None
+        if scope is None or not isinstance(turn, syntax.Name) or not isinstance(length, syntax.Call) or not length.args:
+            return False
+        bindings, over = scope.bindings.get(turn.value, []), text(length.args[0].value)
+        added = [source.parents[each.node] for each in bindings if each.kind is Kind.AUGMENT]
+        begun = [written(each) for each in bindings if each.kind is not Kind.AUGMENT]
+        if (
+            len(added) != 1
+            or not isinstance(added[0], syntax.AugAssign)
+            or not all(isinstance(each, syntax.Integer) for each in begun)
+        ):
+            return False
+        loop = source.enclosing(added[0], syntax.For, syntax.While)
+        outer = source.enclosing(loop, syntax.For, syntax.While) if isinstance(loop, syntax.For) else None
+        if not isinstance(loop, syntax.For) or not isinstance(outer, syntax.For) or self.script.text(added[0].value) != "1":
+            return False
+        is_range = isinstance(outer.iter, syntax.Call) and self.script.is_call_to(outer.iter, "range")
+        ends = [text(_without_offset(arg.value)) for arg in outer.iter.args] if is_range else []
+        parts = (each for kind in (syntax.Name, syntax.Attribute) for each in source.inside(loop.iter, kind))
+        return 0 < len(ends) < 3 and ends[-1] == text(epochs) and any(text(each) == over for each in parts)
 
     def counts_steps(self, test: syntax.BaseExpression) -> bool:
         """Whether a condition is ``step % n == 0``, even where ``n`` is 1."""

@@ -400,8 +400,29 @@ class Loops:
             return False
         if self.script.program.mentions(self.script, _HOOKS_UPDATE):
             return False
-        read = self.script.source.inside(loop.body, syntax.Attribute)
-        return not any(each.attr.value == "grad" for each in read)
+        return all(self._only_tells(loop, each) for each in own)
+
+    def _only_tells(self, loop: Loop, backward: syntax.Call) -> bool:
+        """Whether all that follows in a turn, behind a backward pass and the line behind it, writes to a log."""
+        node: syntax.Node = self.script.source.statement(backward)
+        passed_by = 2
+        while node is not loop:
+            block = self.script.source.parents[node]
+            if not isinstance(block, syntax.IndentedBlock):
+                return False
+            if not all(map(self._tells, block.body[block.body.index(node) + passed_by :])):
+                return False
+            node, passed_by = self.script.source.parents[block], 1
+            if node is not loop and not isinstance(node, syntax.Try | syntax.With):
+                return False
+        return True
+
+    def _tells(self, line: syntax.Node) -> bool:
+        match line:
+            case syntax.SimpleStatementLine(body=[syntax.Expr(value=syntax.Call(func=func))]):
+                name = self.script.name(func) or ""
+                return name == "print" or name.startswith("logging.")
+        return False
 
     def _is_dropped(self, backward: syntax.Call) -> bool:
         """Whether the statement behind a backward pass clears the gradients."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -344,7 +343,7 @@ def hazard(script: Script, call: syntax.Call, batch: syntax.BaseExpression) -> s
             if refuses(script, batch)
             else None
         )
-    if is_whole(script, batch):
+    if _is_whole(script, batch, 0):
         return "the batch may be an object whose own method takes no `non_blocking`"
     for place in script.everywhere(b"def to(", b"def cuda("):
         for klass in place.source.of(syntax.ClassDef):
@@ -394,12 +393,8 @@ def _binds_view(script: Script, binding: Binding, call: syntax.Call, depth: int)
     return not isinstance(value, (syntax.Tuple, syntax.List)) and _is_view(script, value, call, depth)
 
 
-def is_whole(script: Script, batch: syntax.BaseExpression) -> bool:
-    """Whether an expression may be all that the loader yields for a batch, not a part of it."""
-    return _is_whole(script, batch, 0)
-
-
 def _is_whole(script: Script, node: syntax.Node, depth: int) -> bool:
+    """Whether an expression may be all that the loader yields for a batch, not a part of it."""
     if not isinstance(node, syntax.Name) or depth > _DEPTH:
         return depth > _DEPTH or isinstance(node, syntax.Call)
     return any(_binds_whole(script, binding, depth) for binding in script.names.reaching(node))
@@ -440,25 +435,35 @@ def _written_after(script: Script, call: syntax.Call, batch: syntax.BaseExpressi
 
 
 def _is_written_by_generator(script: Script, batch: syntax.BaseExpression) -> bool:
-    """Whether a generator of the project that gives a batch changes in place what it gives, before or after it does."""
-    bindings = script.names.reaching(batch) if isinstance(batch, syntax.Name) else []
-    for binding in bindings:
-        loop = script.source.enclosing(binding.node, syntax.For) if binding.kind is Kind.FOR else None
-        for over in script.source.inside(loop.iter, syntax.Call) if isinstance(loop, syntax.For) else ():
-            callee = script.callee(over)
-            if callee is not None and any(map(partial(_changes_given, callee.script), _yielded(callee))):
+    """Whether a generator of the project that gives a batch changes tensors in place, which may be those that it gave."""
+    name = next(script.source.inside(batch, syntax.Name), None)
+    taken = [each for each in script.names.reaching(name) if each.kind is Kind.FOR] if name is not None else []
+    loops = [script.source.enclosing(each.node, syntax.For) for each in taken]
+    for place, made in chain.from_iterable(
+        script.roles.origins(each.iter) for each in loops if isinstance(each, syntax.For)
+    ):
+        for call in place.source.inside(made, syntax.Call):
+            callee = place.callee(call)
+            if callee is not None and _writes_and_yields(callee):
                 return True
     return False
 
 
-def _yielded(generator: Definition) -> Iterator[syntax.Name]:
-    source = generator.script.source
-    for each in source.inside(generator.node, syntax.Yield):
-        yield from source.inside(each, syntax.Name)
-
-
-def _changes_given(script: Script, given: syntax.Name) -> bool:
-    return any(_changes(script, use, 0) for use in script.names.uses(given))
+def _writes_and_yields(function: Definition) -> bool:
+    source = function.script.source
+    if next(source.inside(function.node, syntax.Yield), None) is None:
+        return False
+    methods = (each.attr.value for each in source.inside(function.node, syntax.Attribute))
+    if any(works_in_place(each) and each != "requires_grad_" for each in methods):
+        return True
+    added = any(
+        function.script.role(each.target) in (Role.BATCH, Role.TENSOR)
+        for each in source.inside(function.node, syntax.AugAssign)
+    )
+    set_ = (each.target for each in source.inside(function.node, syntax.AssignTarget))
+    return added or any(
+        isinstance(each, syntax.Subscript) and function.script.role(each.value) in (Role.BATCH, Role.TENSOR) for each in set_
+    )
 
 
 def _is_written(

@@ -76,6 +76,8 @@ _FEW_IMAGES, _USUAL_SIDE = 4, 256
 """Images of a batch, and pixels of their sides, up to which a network that shrinks them before its first layers is bound by
 its launches: a ResNet-50 computes some 100 GFLOP a step of these, 3 ms at the 30 TFLOPS that TF32 gives, and launches some
 600 kernels, 3 to 6 ms."""
+_SIGNALS = 2
+"""Signals side by side, as two electrodes are, that a kernel of two dimensions may take together."""
 _COLOURS = 4
 """Channels up to which what a convolution reads is an image."""
 _AT_FULL_SIZE = ("torch.nn.ConvTranspose", "torch.nn.Upsample", "torch.nn.functional.interpolate", "torch.nn.PixelShuffle")
@@ -99,12 +101,12 @@ class Bound(NamedTuple):
 
 
 class _Layer(NamedTuple):
-    """A layer with weights, by its full name; the most channels that it may have, None where that is not known; whether its
-    kernel goes along a line."""
+    """A layer with weights, by its full name; the most channels that it may have, None where that is not known; how high
+    and how wide its kernel is, where that is written out."""
 
     name: str
     channels: int | None
-    is_line: bool
+    kernel: tuple[int, int] | None
 
 
 @once(None)
@@ -234,7 +236,7 @@ def _small_kernels(step: Step) -> str:
     is_of_filters = all(each.name == "torch.nn.Conv2d" and (each.channels or WIDE) <= _NARROW for each in layers)
     if is_of_filters and "torch.nn.Embedding" in names and all(_convolves_rows(*part) for part in code):
         return f"its convolutions go over embeddings, with {_NARROW} filters at most"
-    is_of_lines = all(each.is_line for each in layers)
+    is_of_lines = all(each.name in _LINES for each in layers) or _go_along_signals(layers)
     is_plain = not any(name.startswith(_AT_FULL_SIZE) for name in names) and not any(_repeats(*part) for part in code)
     is_of_few = (
         1 < len(layers) <= _FEW_LAYERS
@@ -539,15 +541,21 @@ def _layers(step: Step, code: list[tuple[Script, syntax.Node]]) -> Iterator[_Lay
         for call in place.source.inside(node, syntax.Call):
             if (name := place.name(call.func)) in _LAYERS:
                 given = widths.passed(made.get(call) or [widths.Given(place, call)], "out_channels", 1)
-                yield _Layer(name or "", widths.most(given), name in _LINES or _goes_along_line(place, call))
+                yield _Layer(name or "", widths.most(given), _kernel(place, call))
 
 
-def _goes_along_line(script: Script, layer: syntax.Call) -> bool:
-    """Whether a convolution of two dimensions has a kernel that is one wide or one high, as over the samples of signals."""
+def _kernel(script: Script, layer: syntax.Call) -> tuple[int, int] | None:
     kernel = script.argument(layer, "kernel_size", 2) if script.name(layer.func) in _PLANES else None
     sides = [script.constant(each.value) for each in kernel.elements] if isinstance(kernel, syntax.Tuple) else []
-    known = [each.value for each in sides if each is not None]
-    return len(known) == 2 and known.count(1) == 1
+    known = [each.value for each in sides if each is not None and isinstance(each.value, int)]
+    return (known[0], known[1]) if len(known) == 2 else None
+
+
+def _go_along_signals(layers: list[_Layer]) -> bool:
+    """Whether convolutions of two dimensions go along the samples of one or two signals: each kernel is one or two high and
+    one of its sides is 1, or all are so the other way round."""
+    kernels = [each.kernel for each in layers]
+    return any(all(each is not None and each[side] <= _SIGNALS and 1 in each for each in kernels) for side in (0, 1))
 
 
 def _mixes(script: Script, top: syntax.Node) -> bool:

@@ -93,11 +93,6 @@ def _may_be_texts(script: Script, sides: tuple[syntax.BaseExpression, ...]) -> b
     return all(each and all(binding.kind is Kind.FOR for binding in each) for each in bound)
 
 
-def is_computed(script: Script, tensor: syntax.BaseExpression) -> bool:
-    """Whether an expression is a tensor by an operation on device tensors, not only since a call hands it back."""
-    return _is_computed(script, tensor, _DEPTH)
-
-
 def decides_end(script: Script, node: Conditional) -> bool:
     """Whether the condition decides when a loop is over, as where each sequence has reached its end; no check for values
     that are not finite does, by which a training ends that has failed."""

@@ -11,11 +11,20 @@ from typing import NamedTuple
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
-from speedlint.shapes.sync.conditions import is_computed, rules_out_tensor
+from speedlint.shapes.sync.conditions import rules_out_tensor
 from speedlint.torch.words import Role
 
-_OF_TENSORS = frozenset("size dim ndim shape numel unsqueeze squeeze view long float int tolist cpu device".split())
+_OF_TENSORS = frozenset(
+    "size dim ndim shape numel unsqueeze squeeze view long float int tolist cpu max min sum mean argmax".split()
+)
 """What neither dicts have, nor lists and tuples."""
+_GIVES_TENSORS = frozenset(
+    "mean sum argmax argmin softmax log_softmax sigmoid exp log abs square long float int detach flatten reshape view clamp "
+    "squeeze unsqueeze cumsum tanh relu".split()
+)
+"""Methods of tensors, and functions of torch, that give one tensor."""
+_ASKS = frozenset({"isinstance", "hasattr", "type", "callable", "torch.is_tensor"})
+_KINDS = frozenset({"is_cuda", "device", "is_cpu"})
 _COMPARE = ("max", "min", "sorted", "any", "all")
 _COUNT = ("range", *(f"torch.{name}" for name in "arange zeros ones empty rand randn randperm".split()))
 """What is handed a number, or several, that say how many."""
@@ -38,22 +47,52 @@ def read(script: Script, node: syntax.Call | syntax.Subscript) -> Implied | None
     if isinstance(node, syntax.Subscript):
         return _first(script, _bounds(node)) if script.role(node.value) is not Role.MAPPING else None
     name, given = script.name(node.func), [arg.value for arg in node.args if arg.keyword is None and not arg.star]
+    if name is not None and "." not in name and _may_be_starred(script, name):
+        return None
     if name in _COMPARE and len(node.args) == 1 and given:
         found = _first(script, given)
         return found._replace(is_each=True) if found is not None else None
     return _first(script, given) if name in _COUNT else None
 
 
+def _may_be_starred(script: Script, builtin: str) -> bool:
+    """Whether a builtin may be another thing, as ``max`` is after ``from torch import *``."""
+    found = (script.program.module(script, star) for star in script.names.module.stars)
+    return any(each is None or bool(each[1]) for each in found) or script.star_imported(builtin) is not None
+
+
 def is_tensor(script: Script, expression: syntax.BaseExpression) -> bool:
     """Whether an expression is surely a tensor, no dict or list of some: computed here, or a variable that is asked
     somewhere for what tensors alone have."""
+    match expression:
+        case syntax.Call(func=syntax.Attribute(value=base, attr=syntax.Name(value=name))) if name in _GIVES_TENSORS:
+            return (script.name(expression.func) or "torch.").startswith("torch.") and script.role(base) is not Role.BATCH
+        case syntax.Name():
+            bound, uses = script.names.reaching(expression), script.names.uses(expression)
+            asked = (script.source.parents[use] for use in uses if script.names.reaching(use) == bound)
+            return any(isinstance(each, syntax.Attribute) and each.attr.value in _OF_TENSORS for each in asked)
+    return False
+
+
+def is_asked_what_it_is(script: Script, expression: syntax.BaseExpression) -> bool:
+    """Whether code asks somewhere of what kind a variable is, or where it lies: then a read may be for the other kind."""
     if not isinstance(expression, syntax.Name):
-        return is_computed(script, expression)
-    bound = script.names.reaching(expression)
-    asked = (script.source.parents[use] for use in script.names.uses(expression) if script.names.reaching(use) == bound)
-    return is_computed(script, expression) or any(
-        isinstance(each, syntax.Attribute) and each.attr.value in _OF_TENSORS for each in asked
-    )
+        return False
+    for use in script.names.uses(expression):
+        up = script.source.parents[use]
+        call = script.source.parents[up] if isinstance(up, syntax.Arg) else None
+        if isinstance(call, syntax.Call) and script.name(call.func) in _ASKS:
+            return True
+        is_kind = isinstance(up, syntax.Attribute) and up.attr.value in _KINDS
+        if is_kind and any(script.source.contains(each, use) for each in _tests(script, use)):
+            return True
+    return False
+
+
+def _tests(script: Script, node: syntax.Node) -> Iterator[syntax.Node]:
+    for up in script.source.ancestors(node):
+        if isinstance(up, syntax.If | syntax.IfExp | syntax.While | syntax.Assert):
+            yield up.test
 
 
 def _bounds(node: syntax.Subscript) -> Iterator[syntax.BaseExpression]:
