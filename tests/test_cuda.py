@@ -47,7 +47,7 @@ WAITS = {
     "figures.append(loss.item())": "SPD301",
     "figures.append(float(loss))": "SPD301",
     "figures.append(int((logits.argmax(1) == y).sum()))": "SPD301",
-    "longest = max(y)": "SPD301",
+    "longest = max(y.long())": "SPD301",
     "part = x[: y.max()]": "SPD301",
     "places = torch.arange(y.max(), device=device)": "SPD301",
     "for place in range(y.max()): kept.append(place)": "SPD301",
