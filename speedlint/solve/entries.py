@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -113,9 +112,7 @@ def _of_module(script: Script, binding: Binding, seen: frozenset[syntax.Node]) -
     is_chosen = script.source.enclosing(binding.node, syntax.If, syntax.Try) is not None
     if len(bindings) != 1 or is_chosen or script.names.module.stars or _is_set_on_others(script, binding.name):
         return None
-    return (
-        _bound(script, binding, seen) if not re.search(rb"global .*\b" + binding.name.encode(), script.source.data) else None
-    )
+    return _bound(script, binding, seen)
 
 
 def _passed(script: Script, parameter: syntax.Param, seen: frozenset[syntax.Node]) -> list[Made] | None:
