@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from speedlint import projects
 from speedlint.config import toml
 from speedlint.disk import Disk
 
@@ -16,7 +17,6 @@ Release = tuple[int, int]
 _Reader = Callable[[str, str], Iterator[str]]
 """Gives the lines of a text that may be requirements on a package, by its name."""
 
-_PROJECT_ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _OF_WHOLE_PROJECTS = ("README*", "LICENSE*", "LICENCE*", ".gitignore", ".github")
 """What a copy without ``.git`` still holds at its top."""
 _EXACTLY = r"(?<![=!<>~])={1,3}"
@@ -195,7 +195,7 @@ def _project_folders(start: Path, root: Path, disk: Disk) -> list[Path]:
     one that says what it requires beside a README or a licence."""
     folders = [start, *start.parents]
     for depth, folder in enumerate(folders):
-        if any(disk.exists(str(folder / name)) for name in _PROJECT_ROOTS):
+        if projects.is_top(disk, str(folder)):
             return folders[: depth + 1]
     known = [folders.index(folder) for folder in (start, root, Path.cwd()) if folder in folders]
     whole = (depth for depth, folder in enumerate(folders) if _is_whole(folder, disk))

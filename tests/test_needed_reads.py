@@ -251,3 +251,52 @@ def test_what_a_pass_gathers_is_needed_after_it(kept: str, codes: list[str], tmp
     report = Engine(Settings(root=tmp_path, select=("SPD302",)), Registry.load()).check(path)
     line = path.read_text()[: path.read_text().index("rows.cpu()")].count("\n") + 1
     assert [each.code for each in report.diagnostics if each.line == line] == codes
+
+
+SCENES = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+model = nn.Sequential(*[nn.Linear(64, 64) for _ in range(30)]).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def pooled(states, bounds):
+    kept = []
+    for {of_bounds}:
+        {taken}
+        kept.append(states[start:end].max(0).values)
+    return torch.stack(kept)
+
+
+def train(loader):
+    for batch in loader:
+        {moved}
+        rows, bounds = batch
+        loss = pooled(model(rows), bounds).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+train(DataLoader(torch.load("rows.pt"), batch_size=64, num_workers=4))
+"""
+
+
+@pytest.mark.parametrize(
+    "of_bounds", ["start, end in bounds", "_, (start, end) in enumerate(bounds)", "start, end in bounds.data"]
+)
+@pytest.mark.parametrize("taken", ["pass", "start, end = start.item(), end.item()"])
+def test_the_bounds_of_a_copied_batch_lay_on_the_host(tmp_path: Path, of_bounds: str, taken: str) -> None:
+    source = SCENES.format(of_bounds=of_bounds, taken=taken, moved="batch = [each.cuda() for each in batch]")
+    messages = found(tmp_path, source, "SPD301")
+    assert messages and all("lay on the host before" in each for each in messages)
+
+
+@pytest.mark.parametrize(
+    "moved", ["pass", "batch = [batch[0].cuda(), batch[1]]", "batch = batch[0].cuda(), batch[1].tolist()"]
+)
+def test_bounds_that_stay_on_the_host_wait_for_nothing(tmp_path: Path, moved: str) -> None:
+    source = SCENES.format(of_bounds="start, end in bounds", taken="pass", moved=moved)
+    assert not found(tmp_path, source, "SPD301")

@@ -465,3 +465,41 @@ train(net, torch.load("batches.pt"), torch.optim.SGD(net.parameters(), lr=0.1), 
     for model, level in (("critic", "note"), ("gan", "warning")):
         project.write("main.py", main.replace("MODEL", model))
         assert _levels(project, losses, name="losses.py") == [level]
+
+
+SPAWNED = """
+import argparse
+
+import torch
+import torch.multiprocessing as mp
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--distributed", default=True, type=bool)
+parser.add_argument("--weight", default=0.1, type=float)
+args = parser.parse_args()
+
+
+def worker(rank, args):
+    total = 0.0
+    model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(30)]).cuda(rank)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for images in torch.utils.data.DataLoader(torch.load("rows.pt"), batch_size=64, num_workers=4):
+        loss = model(images.cuda()).mean()
+        if args.weight {compared} 0:
+            total += loss.item()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(total)
+
+
+if args.distributed:
+    mp.spawn(worker, nprocs=torch.cuda.device_count(), args=(args,))
+else:
+    worker(0, args)
+"""
+
+
+@pytest.mark.parametrize(("compared", "level"), [("==", "note"), (">", "warning")])
+def test_a_function_that_is_handed_on_runs_as_that_does(project: Project, compared: str, level: str) -> None:
+    assert _levels(project, SPAWNED.format(compared=compared)) == [level]

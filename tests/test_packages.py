@@ -69,3 +69,21 @@ def test_a_network_of_a_package(project: Project, package: str, imports: str, ma
     project.write("nets/unet.py", NETWORK.format(name="Unet"))
     found = project.findings(project.write("train.py", TRAIN.format(imports=imports, made=made)), "--notes")
     assert [each["code"] for each in found] == ["SPD402"] * is_known
+
+
+@pytest.mark.parametrize(
+    ("setup", "found"),
+    [
+        ("def setup(env):\n    return env.reset()\n", 1),
+        ("from setuptools import setup\nsetup(name='ops', ext_modules=[])\n", 1),
+        ("from setuptools import setup\nsetup(name='tools', packages=['tools'])\n", 0),
+    ],
+)
+def test_who_calls_a_module_beside_one_called_setup(project: Project, setup: str, found: int) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    loop = TRAIN.replace("        optimizer.step()", "        optimizer.step()\n        print(told(loss))")
+    project.write("train.py", loop.format(imports="from nets.tools.told import told", made="torch.nn.Conv2d(3, 64, 3)"))
+    project.write("requirements.txt", "numpy\n")
+    project.write("nets/tools/setup.py", setup)
+    told = project.write("nets/tools/told.py", "def told(loss):\n    return loss.item()\n")
+    assert len(project.findings(told)) == found

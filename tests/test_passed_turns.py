@@ -157,3 +157,34 @@ def test_prints_at_the_end(project: Project, test: str, found: int) -> None:
     """A count of all steps reaches that of all epochs once; another bound is passed long before."""
     project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
     assert len(project.findings(project.write("train.py", COUNTED.format(test=test)))) == found
+
+
+HANDED = """
+import torch
+
+model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(30)]).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def compute(rows, shows=False):
+    loss = model(rows.cuda()).mean()
+    if shows:
+        print(f"{{loss.item():.4f}}")
+    return loss
+
+
+for number, rows in enumerate(torch.utils.data.DataLoader(torch.load("rows.pt"), batch_size=64, num_workers=4)):
+    loss = compute(rows{handed})
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("handed", "found"),
+    [(", number % 100 == 0", 0), (", shows=number == 0", 0), (", shows=True", 1), (", rows.size(0) > 3", 1), ("", 0)],
+)
+def test_prints_by_a_condition_that_is_handed(project: Project, handed: str, found: int) -> None:
+    project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
+    assert len(project.findings(project.write("train.py", HANDED.format(handed=handed)))) == found

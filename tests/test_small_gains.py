@@ -1680,3 +1680,37 @@ def test_a_step_that_plays_episodes_first(project: Project, plays: str, levels: 
     project.configure("select = ['SPD301', 'SPD703']\ntorch = '2.13'")
     found = project.findings(project.write("train.py", PLAYS.format(plays=plays)), "--notes")
     assert [each["level"] for each in found] == levels
+
+
+TIMED = """
+import time
+
+import torch
+
+model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(30)]).cuda()
+{made}
+began = time.time()
+for rows in torch.utils.data.DataLoader(torch.load("rows.pt"), batch_size=64, num_workers=4):
+    {zeroed}
+    model(rows.cuda()).mean().backward()
+    {stepped}
+print(time.time() - began)
+"""
+ADAM = "torch.optim.Adam(model.parameters(), 1e-4)"
+
+
+@pytest.mark.parametrize(
+    ("made", "zeroed", "stepped", "found"),
+    [
+        (f"optimizer = {ADAM}", "model.zero_grad()", "pass", 0),
+        (f"optimizer = {ADAM}", "optimizer.zero_grad()", "print(optimizer.param_groups[0]['lr'])", 0),
+        (f"optimizer = {ADAM}", "optimizer.zero_grad()", "optimizer.step()", 1),
+        (f"updated = lambda each: each.step()\noptimizer = {ADAM}", "optimizer.zero_grad()", "updated(optimizer)", 1),
+        (f"optimizer = {ADAM}\nstep = optimizer.step", "optimizer.zero_grad()", "step()", 1),
+        (f"optimizers = [{ADAM}]", "model.zero_grad()", "for each in optimizers: each.step()", 1),
+    ],
+)
+def test_an_optimizer_that_takes_no_step(project: Project, made: str, zeroed: str, stepped: str, found: int) -> None:
+    project.configure("select = ['SPD502']\ntorch = '2.13'")
+    text = TIMED.format(made=made, zeroed=zeroed, stepped=stepped)
+    assert len(project.findings(project.write("train.py", text))) == found

@@ -223,10 +223,35 @@ def test_project_around_a_subfolder(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("torch>=1.13")
     inner = Settings(tmp_path / "project" / "src")
     assert target.find(inner).release is None
-    (tmp_path / "project" / "setup.py").write_text("")
+    (tmp_path / "project" / "setup.py").write_text("from setuptools import setup\nsetup(packages=['src'])\n")
     assert target.find(inner).release is None
     (tmp_path / "project" / "requirements.txt").write_text("torch>=2.5")
     assert target.find(inner).release == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "release"),
+    [
+        ("setup.py", "def setup(env):\n    return env.reset()\n", (1, 9)),
+        (
+            "setup.py",
+            "from setuptools import setup\nsetup(name='ops', ext_modules=[CUDAExtension('ops', ['a.cu'])])\n",
+            (1, 9),
+        ),
+        ("setup.py", "from setuptools import setup, find_packages\nsetup(packages=find_packages())\n", None),
+        ("setup.py", "from distutils.core import setup\nsetup(py_modules=['train'])\n", None),
+        ("setup.cfg", "[metadata]\nname = tools\n", None),
+    ],
+)
+def test_a_module_called_setup_begins_no_project(
+    tmp_path: Path, name: str, text: str, release: tuple[int, int] | None
+) -> None:
+    inner = tmp_path / "project" / "utils"
+    inner.mkdir(parents=True)
+    (tmp_path / "project" / "environment.yml").write_text("dependencies:\n  - pip:\n    - torch==1.9.1+cu111\n")
+    (tmp_path / "project" / "pyproject.toml").write_text("[tool.ruff]\n")
+    (inner / name).write_text(text)
+    assert target.find(Settings(inner)).release == release
 
 
 @pytest.mark.parametrize("mark", ["README.md", "LICENSE", ".gitignore"])

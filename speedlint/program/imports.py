@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from speedlint import projects
 from speedlint.disk import Disk, Listing, Mark
 from speedlint.facts.imported import imported_names
 from speedlint.facts.put_on_path import HERE, Put, put_on_path
 from speedlint.torch import library
 
-_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _WEAK_MARKS = ("requirements.txt", "README.md", "README.rst", "environment.yml")
 """What also lies in folders of a project: with Python files right above, the project goes on there."""
 _ENTRY_POINTS = ("pyproject.toml", "setup.py", "setup.cfg")
@@ -548,11 +548,11 @@ def absolute(path: Path) -> Path:
 
 def _root(disk: Disk, folder: str) -> str:
     upward = [folder, *map(str, Path(folder).parents)]
-    found = next((up for up in upward if _is_marked(disk, up, _MARKS)), None)
+    found = next((up for up in upward if projects.is_top(disk, up)), None)
     if found is not None:
         return found
-    found = next((up for up in upward if _is_marked(disk, up, _WEAK_MARKS)), folder)
-    while (above := os.path.dirname(found)) != found and _is_marked(disk, above, _WEAK_MARKS):  # noqa: PTH120
+    found = next((up for up in upward if _is_marked(disk, up)), folder)
+    while (above := os.path.dirname(found)) != found and _is_marked(disk, above):  # noqa: PTH120
         if not disk.names(above, "*.py") and not _is_own_package(disk, found):
             break
         found = above
@@ -570,8 +570,8 @@ def _is_own_package(disk: Disk, folder: str) -> bool:
     )
 
 
-def _is_marked(disk: Disk, folder: str, marks: tuple[str, ...]) -> bool:
-    return any(disk.exists(os.path.join(folder, mark)) for mark in marks)  # noqa: PTH118
+def _is_marked(disk: Disk, folder: str) -> bool:
+    return any(disk.exists(os.path.join(folder, mark)) for mark in _WEAK_MARKS)  # noqa: PTH118
 
 
 def _reached(paths: Iterable[str], edges: Mapping[str, Sequence[str]]) -> list[str]:

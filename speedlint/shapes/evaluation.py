@@ -105,21 +105,10 @@ def needs_grad(script: Script, node: syntax.Node) -> bool:
     for call in script.source.inside(node, syntax.Call):
         if script.name(call.func) in _GRADIENT_CALLS or _may_train_another(script, call):
             return True
-        run = [*script.roles.calls.may_run(call), *_applied(script, call)]
+        run = script.roles.calls.may_run(call)
         if any(each.node is not node and needs_grad(each.script, each.node) for each in run):
             return True
     return False
-
-
-def _applied(script: Script, call: syntax.Call) -> Iterator[Definition]:
-    """What an operation of the project's does forward that a call applies: ``Square.apply(x)``."""
-    match call.func:
-        case syntax.Attribute(value=applied, attr=syntax.Name("apply")):
-            found = script.definition(applied)
-            is_class = found is not None and isinstance(found.node, syntax.ClassDef)
-            forward = found.script.roles.calls.method(found, "forward") if found is not None and is_class else None
-            if forward is not None:
-                yield forward
 
 
 def _may_train_another(script: Script, call: syntax.Call) -> bool:

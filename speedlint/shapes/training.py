@@ -145,7 +145,7 @@ def placed_by_helpers(script: Script) -> list[Placement]:
         if callee is None or not isinstance(callee.node, syntax.FunctionDef) or script.is_reported(callee.script):
             continue
         for moved in _moved_parameters(callee.script, callee.node):
-            given = script.values.given(callee.node, moved, script, call)
+            given = callee.script.values.given(callee.node, moved, script, call)
             if given is None:
                 continue
             trained = {id(node) for _, node in trained_modules(script)} if trained is None else trained

@@ -10,9 +10,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.solve import heirs, reach
+from speedlint.solve import heirs, operations, reach
 from speedlint.solve.flow import Layer, listed_once, once
-from speedlint.solve.names import Binding, Kind, last_name
+from speedlint.solve.names import Binding, Kind, last_name, standing
 from speedlint.solve.terms import (
     ARRAY,
     NONE,
@@ -823,9 +823,9 @@ class Calls:
     def method(self, definition: Definition, name: str) -> Definition | None:
         """The method that an instance of a first-party class has under a name."""
         for owner in self.lineage(definition):
-            for binding in owner.script.names.scope(owner.node.body).bindings.get(name, ()):
-                if binding.kind is Kind.FUNCTION and isinstance(binding.node, syntax.FunctionDef):
-                    return Definition(owner.script, binding.node)
+            bound = owner.script.names.scope(owner.node.body).bindings.get(name, ())
+            if functions := [each for each in bound if isinstance(each.node, syntax.FunctionDef)]:
+                return Definition(owner.script, standing(functions))
         return None
 
     # Who calls whom
@@ -836,7 +836,7 @@ class Calls:
         definition = self.script.definition(call.func) or self._inherited(call)
         if definition is None:
             value = self.roles.evaluate(call.func)
-            return self._run_by(value) if value is not None else None
+            return (self._run_by(value) if value is not None else None) or operations.applied(self.script, call)
         if isinstance(definition.node, syntax.ClassDef):
             return self.method(definition, "__init__")
         return definition
@@ -1083,7 +1083,7 @@ class Calls:
     def _find_instance_calls(self) -> dict[syntax.Node, list[syntax.Call]]:
         found: dict[syntax.Node, list[syntax.Call]] = {}
         for call in self.script.source.of(syntax.Call):
-            if self.script.name(call.func) is None:
+            if self.script.name(call.func) is None or operations.applied(self.script, call) is not None:
                 for callee in self.behind(call):
                     found.setdefault(callee.node, []).append(call)
         return found

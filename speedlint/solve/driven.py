@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
-from speedlint.solve import heirs
+from speedlint.solve import heirs, operations
 from speedlint.solve.flow import listed_once, once
 from speedlint.torch.words import Role
 
@@ -69,6 +69,10 @@ def _find(script: Script, among: Among) -> Sites:
             known = found.setdefault(callee, [])
             if all(site is not call for _, site in known):
                 known.append((other, call))
+            # A backward pass goes through what each call of an operation gives.
+            if (backward := operations.backward_of(place, callee)) is not None and backward not in found:
+                found[backward] = known
+                todo.append((place, backward.body))
     return found
 
 

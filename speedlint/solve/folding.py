@@ -18,7 +18,7 @@ from speedlint.facts import syntax
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.pure import ARITHMETIC, COMPARISONS, LEAVE_ALONE, NOTHING, UNKNOWN, Budget, UnfoldableError
 from speedlint.solve.terms import Definition, Made
-from speedlint.solve.values import is_static, returned
+from speedlint.solve.values import returned
 from speedlint.source import is_name
 from speedlint.torch.words import Role
 
@@ -101,10 +101,7 @@ class Folding:
         """The frame of a first-party function that ``call`` runs."""
         node = function.node
         assert isinstance(node, syntax.FunctionDef)
-        owner = function.script.names.owner(node)
-        parameters = [*node.params.posonly_params, *node.params.params]
-        if owner is not None and not is_static(node):
-            parameters = parameters[1:]
+        parameters = [*node.params.posonly_params, *node.params.params][function.script.values.bound_first(node) :]
         names = {}
         for position, parameter in enumerate((*parameters, *node.params.kwonly_params)):
             name = parameter.name.value
@@ -116,8 +113,9 @@ class Folding:
                 names[name] = UNKNOWN if isinstance(default, (list, dict)) else default
             else:
                 names[name] = UNKNOWN
-        made = frame.script.value(call.func).made if owner is not None else None
-        return Frame(function.script, names, made or (frame.made if owner is not None else None))
+        is_method = function.script.names.owner(node) is not None
+        made = (frame.script.value(call.func).made or frame.made) if is_method else None
+        return Frame(function.script, names, made)
 
     # Expressions
 
@@ -268,15 +266,14 @@ class Folding:
         passed = list(script.values.passed(parameter)) or [(script, None)]
         given = []
         for where, value in passed:
-            answer = functools.partial(self._given, where, value, parameter)
+            handed = (script, parameter.default) if value is None else (where, value)
+            answer = functools.partial(self._given, *handed)
             given.append(self._guarded((parameter, where.path, value), answer))
         known = [value for value in given if value is not NOTHING]
         return _agreed(known)
 
-    def _given(self, script: Script, value: syntax.BaseExpression | None, parameter: syntax.Param) -> Any:
-        if value is not None:
-            return self._value(Frame(script), value)
-        return self._value(Frame(script), parameter.default) if parameter.default is not None else UNKNOWN
+    def _given(self, script: Script, value: syntax.BaseExpression | None) -> Any:
+        return self._value(Frame(script), value) if value is not None else UNKNOWN
 
     def _guarded(self, key: object, answer: Callable[[], Any]) -> Any:
         if key in self._active:

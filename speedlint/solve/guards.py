@@ -213,8 +213,29 @@ class Guards:
                 return True
             if isinstance(up, (syntax.IndentedBlock, syntax.Module)) and self._is_left_before(up, child):
                 return True
+            if isinstance(up, syntax.FunctionDef) and self._is_replaced(up):
+                return True
             child = up
         return False
+
+    def _is_replaced(self, function: syntax.FunctionDef) -> bool:
+        """Whether a class has another method under the name in the end, and nothing took this one before: no decorator, no
+        line of the class."""
+        names = self.script.names
+        owner = names.owner(function)
+        if owner is None or function.decorators:
+            return False
+        scope, name = names.scope(function), function.name.value
+        bound = scope.bindings.get(name, ())
+        if len(bound) < 2 or any(not isinstance(each.node, syntax.FunctionDef) for each in bound):
+            return False
+        if not any(each.region is None and each.node.row > function.row for each in bound):
+            return False
+        source = self.script.source
+        said = (each for each in source.inside(owner.body, syntax.Name) if each.value == name)
+        return not any(
+            names.scope(each) is scope and not isinstance(source.parents[each], syntax.FunctionDef) for each in said
+        )
 
     def _is_left_before(self, block: syntax.IndentedBlock | syntax.Module, child: syntax.Node) -> bool:
         """Whether a statement above another one in its block always leaves: it exits, or jumps where a constant says so."""
@@ -470,8 +491,8 @@ class Guards:
     def _passed_holds(self, parameter: syntax.Param) -> Frequency:
         """How often a parameter is true: as often as the argument of the call that most often passes a true one."""
         passed = list(self.script.values.passed(parameter))
-        flags = (other.loops.guards._name_holds(each) if isinstance(each, syntax.Name) else None for other, each in passed)
-        return max((Frequency.STEP if each is None else each for each in flags), default=Frequency.STEP)
+        flags = (other.loops.guards.holds(each) if each is not None else Frequency.STEP for other, each in passed)
+        return max(flags, default=Frequency.STEP)
 
     def _limit_within(self, node: syntax.Node, turn: syntax.Node) -> Frequency:
         """How often a node of a loop or function runs at most, by the conditions between the two."""

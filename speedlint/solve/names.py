@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import enum
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -34,6 +34,7 @@ _NAMED = (syntax.Name.kind, syntax.Attribute.kind)
 _APART = frozenset((*_BODY, *_FOR_IN, *_MAY_NOT_RUN, *_BRANCH, syntax.CompFor.kind))
 """What is looked at by field: any other row has the scope and the region of the row above."""
 _BUILTINS = frozenset(dir(builtins))
+_ACCESSORS = frozenset({"setter", "deleter", "getter"})
 
 
 class Kind(enum.Enum):
@@ -691,3 +692,20 @@ def _dotted_text(rows: Rows, row: int) -> str:
 
 def _effect(bound: _Bound) -> int:
     return bound[5]
+
+
+def standing(functions: Sequence[Binding]) -> syntax.FunctionDef:
+    """Which of several functions of one name a class has in the end: the last that it has in any case; of a property, what
+    reads it."""
+    sure = [each.node for each in functions if each.region is None and not _is_accessor(each.node)]
+    found = sure[-1] if sure else functions[0].node
+    assert isinstance(found, syntax.FunctionDef)
+    return found
+
+
+def _is_accessor(function: syntax.Node) -> bool:
+    """Whether it is decorated as another part of a property: ``@size.setter``."""
+    return isinstance(function, syntax.FunctionDef) and any(
+        isinstance(each.decorator, syntax.Attribute) and each.decorator.attr.value in _ACCESSORS
+        for each in function.decorators
+    )

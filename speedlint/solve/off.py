@@ -35,7 +35,7 @@ _TRUE = frozenset({"true", "t", "yes", "y", "on", "1", ""})
 _NUMBERS: dict[str, Callable[[str], object]] = {"int": int, "float": float}
 _BACKWARD = b".backward("
 _MOST_CALLERS = 8
-"""Calls of one function that are looked at for whether all of them are off."""
+"""Ways to one function that are looked at for whether all of them are off."""
 
 
 @once(False)
@@ -78,15 +78,22 @@ def _is_left_out(script: Script, node: syntax.Node, *, is_within_loop: bool) -> 
         if isinstance(up, (syntax.For, syntax.While)) and child is up.body:
             is_within_loop = is_within_loop or script.loops.kind(up) in (Frequency.STEP, Frequency.EPOCH)
         if isinstance(up, syntax.FunctionDef) and child is up.body:
-            sites = script.call_sites(up)
-            return 0 < len(sites) <= _MOST_CALLERS and all(_is_call_left_out(*site, is_within_loop) for site in sites)
+            ways = _ways_to(script, up)
+            return 0 < len(ways) <= _MOST_CALLERS and all(_is_way_left_out(*way, is_within_loop) for way in ways)
         child = up
     return False
 
 
 @once(True)
-def _is_call_left_out(script: Script, call: syntax.Call, is_within_loop: bool) -> bool:
-    return _is_left_out(script, call, is_within_loop=is_within_loop)
+def _is_way_left_out(script: Script, way: syntax.Node, is_within_loop: bool) -> bool:
+    return _is_left_out(script, way, is_within_loop=is_within_loop)
+
+
+def _ways_to(script: Script, function: syntax.FunctionDef) -> list[tuple[Script, syntax.Node]]:
+    """The calls of a function, and where its file hands it to what may call it: ``mp.spawn(main_worker, ...)``."""
+    source = script.source
+    handed = (use for use in script.names.uses(function.name) if isinstance(source.parents[use], syntax.Arg))
+    return [*script.call_sites(function), *((script, use) for use in handed)]
 
 
 def is_unmet(script: Script, up: syntax.Node, child: syntax.Node) -> bool:
@@ -135,8 +142,8 @@ def _is_reached(script: Script, node: syntax.Node) -> bool:
         if is_unmet(script, up, child):
             return False
         if isinstance(up, syntax.FunctionDef) and child is up.body:
-            sites = script.call_sites(up)
-            return not sites or any(_is_reached(other, call) for other, call in sites)
+            ways = _ways_to(script, up)
+            return not ways or any(_is_reached(*way) for way in ways)
         child = up
     return True
 

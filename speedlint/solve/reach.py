@@ -12,7 +12,6 @@ from speedlint.facts import syntax
 from speedlint.solve.names import Kind
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import key_of
-from speedlint.solve.values import is_static
 from speedlint.torch import library
 from speedlint.torch.words import Frequency, Role
 
@@ -299,9 +298,7 @@ def parameter_of(callee: Definition, call: syntax.Call, arg: syntax.Arg) -> synt
     position = call.args.index(arg)
     if any(before.star for before in call.args[:position]):
         return None
-    owner = callee.script.names.owner(callee.node)
-    if owner is not None and not is_static(callee.node):
-        position += 1
+    position += callee.script.values.bound_first(callee.node)
     return params[position] if position < len(params) else None
 
 

@@ -891,8 +891,8 @@ class Roles:
         """Whether a loop goes over an entry of something, ``loaders["train"]``, and moves what it takes out to a device."""
         if not isinstance(iterated, syntax.Subscript) or not self._is_batched_loop(iterated):
             return False
-        loads = (node for _, node in self.origins(iterated.value) if isinstance(node, syntax.Call))
-        return not any(self.calls.device_place(each) is Place.GPU or self._maps_to_gpu(each) for each in loads)
+        loads = ((one.roles, node) for one, node in self.origins(iterated.value) if isinstance(node, syntax.Call))
+        return not any(roles.calls.device_place(load) is Place.GPU or roles._maps_to_gpu(load) for roles, load in loads)
 
     def _maps_to_gpu(self, load: syntax.Call) -> bool:
         """Whether it is ``torch.load(file, map_location="cuda")``."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from speedlint.disk import words
 from speedlint.facts import syntax
-from speedlint.solve import configs
+from speedlint.solve import configs, operations
 from speedlint.solve.configs import Entry
 from speedlint.solve.flow import once
 from speedlint.solve.names import Binding, Kind, last_name
@@ -179,16 +179,20 @@ class Values:
         name = parameter.name.value
         names = [p.name.value for p in (*function.params.posonly_params, *function.params.params)]
         position = names.index(name) if name in names else None
-        owner = self.script.names.owner(function)
-        if position is not None and owner is not None and not is_static(function):
-            position -= 1
+        if position is not None:
+            position -= self.bound_first(function)
         return script.argument(call, name, position)
+
+    def bound_first(self, function: syntax.FunctionDef) -> int:
+        """How many of its first parameters no call writes: the ``self`` of a method, the context of an operation."""
+        owner = self.script.names.owner(function)
+        if owner is None:
+            return 0
+        return int(not is_static(function) or operations.takes_context(self.script, owner, function))
 
     def passed_beyond(self, function: syntax.FunctionDef) -> Iterator[tuple[Script, list[syntax.BaseExpression]]]:
         """What each known call of the function passes for its ``*args``."""
-        owner = self.script.names.owner(function)
-        named = len(function.params.posonly_params) + len(function.params.params)
-        named -= owner is not None and not is_static(function)
+        named = len(function.params.posonly_params) + len(function.params.params) - self.bound_first(function)
         for script, call in self.script.call_sites(function):
             plain = [arg for arg in call.args if arg.keyword is None and arg.star != "**"]
             if not any(arg.star for arg in plain):

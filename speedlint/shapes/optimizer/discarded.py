@@ -399,7 +399,7 @@ def _handed(script: Script, maker: syntax.Call, made: Made) -> list[Parameters] 
         bindings = made.script.names.reaching(module) if isinstance(module, syntax.Name) else []
         if len(bindings) != 1 or not isinstance(bindings[0].node, syntax.Param):
             return None
-        given = script.values.given(function, bindings[0].node, script, maker)
+        given = made.script.values.given(function, bindings[0].node, script, maker)
         if given is None:
             return None
         found.append(Parameters(script, given))

@@ -35,6 +35,9 @@ _GRADIENT = re.compile(rb"\.grad\b")
 _WATCHES = re.compile(rb"register_(?:optimizer_)?step_(?:pre|post)_hook|\.step\s*=(?!=)")
 _SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_grad_ apply share_memory".split())
 
+_CHANGES_NOTHING = frozenset("zero_grad state_dict param_groups defaults".split())
+"""What an optimizer is asked for that takes no step."""
+
 
 def made(script: Script, optimizer: syntax.Node) -> Made | None:
     """The library call that made the optimizer an expression stands for; None where it is not one known call."""
@@ -407,7 +410,8 @@ def has_group_a_parameter(script: Script, call: syntax.Call) -> bool:
 
 
 def steps_in_loop(script: Script, call: syntax.Call) -> bool:
-    """Whether the optimizer made by ``call`` may step many times: False where each step that is seen is taken once."""
+    """Whether the optimizer made by ``call`` may step many times: False where each step that is seen is taken once, or where
+    none can be."""
     once = [
         place.loops.runs_once_a_training(step)
         for place in script.everywhere(b".step(")
@@ -416,7 +420,19 @@ def steps_in_loop(script: Script, call: syntax.Call) -> bool:
         and (found := made(place, step.func.value)) is not None
         and found.call is call
     ]
-    return not once or not all(once)
+    return not all(once) if once else not _never_steps(script, call)
+
+
+def _never_steps(script: Script, call: syntax.Call) -> bool:
+    """Whether only a variable holds an optimizer, which is asked for other things alone: a script that times passes."""
+    match script.source.parents[call]:
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)], value=value) if value is call:
+            if script.function(call) is None and any(True for _ in script.program.importers(script, name.value.encode())):
+                return False
+            uses = [use for use in script.names.uses(name) if use is not name]
+            asked = [script.source.parents[use] for use in uses]
+            return all(isinstance(each, syntax.Attribute) and each.attr.value in _CHANGES_NOTHING for each in asked)
+    return False
 
 
 class Where(enum.Enum):

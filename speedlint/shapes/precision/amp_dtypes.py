@@ -121,21 +121,21 @@ def may_be_on(script: Script, scaler: syntax.Call) -> bool:
 
 def asks_for_dtype(script: Script, scaler: syntax.Call) -> bool:
     """Whether a scaler is only made or enabled where a condition that speaks of the precision holds."""
-    return any(_speaks_of_dtype(script, test) for test in _conditions(script, scaler))
+    return any(_speaks_of_dtype(*test) for test in _conditions(script, scaler))
 
 
-def _conditions(script: Script, scaler: syntax.Call) -> Iterator[syntax.BaseExpression]:
+def _conditions(script: Script, scaler: syntax.Call) -> Iterator[tuple[Script, syntax.Node]]:
     given = enabled(script, scaler)
     if given is not None:
-        yield given
-        yield from (node for _, node in script.roles.origins(given))
+        yield script, given
+        yield from script.roles.origins(given)
     for up in script.source.ancestors(scaler):
         if isinstance(up, (syntax.If, syntax.IfExp)):
-            yield up.test
+            yield script, up.test
             for name in script.source.inside(up.test, syntax.Name):
-                yield from (binding.value for binding in script.names.reaching(name) if binding.value is not None)
+                yield from ((script, each.value) for each in script.names.reaching(name) if each.value is not None)
 
 
-def _speaks_of_dtype(script: Script, test: syntax.BaseExpression) -> bool:
+def _speaks_of_dtype(script: Script, test: syntax.Node) -> bool:
     text = script.text(test).lower()
     return any(word in text for word in ("dtype", "16", "half", "scal"))

@@ -11,6 +11,7 @@ from speedlint.shapes.model.networks import PRODUCT_METHODS, root_definition, wi
 from speedlint.shapes.precision import ranges
 from speedlint.shapes.steps import Step, modules_of, runs_network
 from speedlint.shapes.training import Root, roots
+from speedlint.solve import operations
 from speedlint.solve.flow import once
 from speedlint.torch.words import Role
 
@@ -364,9 +365,6 @@ def is_written_by_index(script: Script, target: syntax.BaseExpression) -> bool:
 
 def _custom_function(script: Script, top: syntax.ClassDef) -> list[Hazard]:
     """An autograd function that does not say how it runs under autocast."""
-    is_function = any(
-        script.name(base.value) in ("torch.autograd.Function", "torch.autograd.function.Function") for base in top.bases
-    )
-    if not is_function or "custom_fwd" in script.text(top):
+    if not operations.is_operation(script, top) or "custom_fwd" in script.text(top):
         return []
     return [Hazard(script, top.name, f"the autograd function `{top.name.value}` is not written for autocast")]

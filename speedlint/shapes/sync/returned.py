@@ -85,6 +85,8 @@ def _copied_from(script: Script, node: syntax.BaseExpression, path: Path) -> Ret
             return _same([_bound(script, each, path) for each in script.names.reaching(node)])
         case syntax.Call() if path:
             return _given_back(script, node, path)
+        case syntax.ListComp(elt=syntax.Call() as moved) if len(path) == 1:
+            return _of_call(script, moved)
         case _ if path:
             return None
         case syntax.Attribute(value=inner, attr=syntax.Name(value=name)) if name in _OF_ONE:
@@ -139,7 +141,9 @@ def _bound(script: Script, binding: Binding, path: Path) -> Returned | None:
     if binding.kind is Kind.ASSIGN and binding.value is not None:
         return _copied_from(script, binding.value, (*binding.path, *path))
     if binding.kind is Kind.FOR and binding.value is not None and not path:
-        return _copied_from(script, *part(_walked(script, binding), binding.path))
+        walked, taken = _walked(script, binding)
+        is_of_tensor = script.role(walked) is Role.TENSOR
+        return _copied_from(script, walked, ()) if is_of_tensor else _copied_from(script, *part(walked, taken))
     if not isinstance(binding.node, syntax.Param):
         return None
     given = list(script.values.passed(binding.node))
@@ -149,13 +153,13 @@ def _bound(script: Script, binding: Binding, path: Path) -> Returned | None:
     return _same([_copied_from(other, each, path) if each is not None else None for other, each in given])
 
 
-def _walked(script: Script, binding: Binding) -> syntax.BaseExpression:
-    """What a loop goes over, seen through ``enumerate``."""
+def _walked(script: Script, binding: Binding) -> tuple[syntax.BaseExpression, Path]:
+    """What a loop goes over, seen through ``enumerate``, and how each turn's is taken apart to reach a name."""
     match binding.value:
         case syntax.Call(func=func, args=[syntax.Arg(value=over), *_]) if script.name(func) == "enumerate":
-            return over
+            return over, binding.path[1:]
     assert binding.value is not None
-    return binding.value
+    return binding.value, binding.path
 
 
 def _same(found: list[Returned | None]) -> Returned | None:
