@@ -51,6 +51,7 @@ WAITS = {
     "part = x[: y.max()]": "SPD301",
     "places = torch.arange(y.max(), device=device)": "SPD301",
     "for place in range(y.max()): kept.append(place)": "SPD301",
+    "entry = list(range(10))[y[0]]": "SPD301",
     "kept.append(loss.detach().cpu())": "SPD302",
     "kept.append(logits.detach().cpu().numpy())": "SPD302",
     "kept += logits.argmax(1).tolist()": "SPD302",

@@ -1214,6 +1214,55 @@ def test_convolutions_that_an_import_takes_from_cudnn(project: Project, switch: 
 
 
 @pytest.mark.parametrize(
+    ("imported", "levels"), [("seeded", []), ("sizes", ["warning"])], ids=["which is called", "which nothing calls"]
+)
+@pytest.mark.parametrize("switch", ["benchmark", "deterministic"])
+def test_a_switch_in_a_function(project: Project, imported: str, levels: list[str], switch: str) -> None:
+    functions = (
+        f"import torch\n\n\ndef seeded():\n    torch.backends.cudnn.{switch} = True\n\n\ndef sizes():\n    return 3\n"
+    )
+    project.write("tools.py", functions)
+    text = _text(f"self.run = nn.Sequential({DEEP.format(kind='2d')})", ADAM, imports=f"from tools import {imported}")
+    assert _levels(project, "train.py", f"{text}\n{imported}()\n", "SPD402") == levels
+
+
+@pytest.mark.parametrize(
+    ("kept", "found"),
+    [
+        ("filter(lambda p: p.requires_grad, self.model.parameters())", 1),
+        ("[p for p in self.model.parameters() if p.requires_grad]", 1),
+        ("[torch.zeros(3, requires_grad=True)]", 0),
+    ],
+)
+def test_parameters_that_an_object_keeps(project: Project, kept: str, found: int) -> None:
+    project.configure("select = ['SPD502']\ntorch = '2.13'")
+    text = KEEPS.format(kept=kept)
+    assert len(project.findings(project.write("train.py", text))) == found
+
+
+KEEPS = """
+import torch
+
+
+class Trainer:
+    def __init__(self):
+        self.model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(30)]).cuda()
+        self.trained = {kept}
+        self.optimizer = torch.optim.Adam(self.trained, lr=1e-4)
+
+    def fit(self, loader):
+        for rows in loader:
+            loss = self.model(rows.cuda()).mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+
+Trainer().fit(torch.utils.data.DataLoader(torch.load("rows.pt"), batch_size=64, num_workers=4))
+"""
+
+
+@pytest.mark.parametrize(
     ("visible", "level"), [('"0"', "note"), ('"0,1"', "warning"), ("args.gpu", "note"), ("args.gpus", "warning")]
 )
 def test_a_wrapper_for_the_one_gpu_that_is_visible(project: Project, visible: str, level: str) -> None:

@@ -111,13 +111,9 @@ def check(call: syntax.Call | syntax.Subscript, script: Script) -> Iterator[Find
 
 def _implied(node: syntax.Call | syntax.Subscript, read: implied.Implied, script: Script) -> Iterator[Finding]:
     """A number that Python or torch asks a tensor for by itself."""
-    lain, often = returned.before(script, read.tensor), reads.often(script, node)
-    if read.is_each:
-        is_known = implied.is_tensor(script, read.tensor)
-    else:
-        is_known = lain is not None and reads.how_often(script, node) is Frequency.STEP
-    if not is_known or implied.is_asked_what_it_is(script, read.tensor) or often is None or reads.is_repeated(script, node):
+    if not implied.is_needless(script, node, read):
         return
+    lain, often = returned.before(script, read.tensor), reads.often(script, node)
     shown, text = reads.shown(script, node), reads.shown(script, read.tensor)
     message = f"`{shown}` reads `{text}` and waits for the GPU {often}"
     advice, estimate = "", None
@@ -126,6 +122,8 @@ def _implied(node: syntax.Call | syntax.Subscript, read: implied.Implied, script
         advice, estimate = "let torch compare them, which waits once at most", worth.at(_EACH, script.frequency(node))
     elif awaited_anyway(script, node) is not None:
         return
+    elif read.is_place:
+        advice = "copy all of them to the host at once, before the loop over them, by `.tolist()`"
     if lain is not None:
         message = f"{message}, for what lay on the host before"
         advice = f"take it from {lain.shown(script)} before that is copied to the GPU"

@@ -69,6 +69,11 @@ def settings(script: Script, switch: str) -> Iterator[Setting]:
             yield Setting(script, assign, bool(constant.value) if constant is not None and known else None)
 
 
+def _made(script: Script, switch: str) -> Iterator[Setting]:
+    """Those that may be made: not in a function that nothing calls."""
+    return (each for each in settings(script, switch) if not entry.is_never_called(script, each.assign))
+
+
 def _is_other_attribute(node: syntax.Node, name: str) -> bool:
     return isinstance(node, syntax.Attribute) and node.attr.value != name
 
@@ -79,8 +84,9 @@ def is_undone(script: Script, assign: syntax.Assign, switch: str) -> bool:
 
 
 def may_be_on(script: Script, switch: str) -> bool:
-    """Whether something in this file may turn the switch on: an assignment, a context manager, an option of a trainer."""
-    if any(setting.value is not False for setting in settings(script, switch)):
+    """Whether something in this file may turn the switch on: an assignment, in no function that nothing calls, a context
+    manager, an option of a trainer."""
+    if any(setting.value is not False for setting in _made(script, switch)):
         return True
     return any(
         is_name(arg.keyword, *_KEYWORDS[switch]) and not _is_off(script, arg.value)
@@ -160,7 +166,7 @@ def is_settled(script: Script) -> bool:
     return any(
         setting.value is not False and not is_conditional(one, setting.assign)
         for one in script.everywhere(b"deterministic")
-        for setting in settings(one, "deterministic")
+        for setting in _made(one, "deterministic")
     )
 
 

@@ -318,6 +318,21 @@ def _named(script: Script, expression: syntax.BaseExpression, seen: set[syntax.N
         ):
             continue
         yield from _of_variable(script, name, seen)
+    for attribute in script.source.inside(expression, syntax.Attribute):
+        parent = script.source.parents[attribute]
+        is_called = isinstance(parent, syntax.Call) and parent.func is attribute
+        is_alone = not is_called and not isinstance(parent, syntax.Attribute)
+        if is_alone and attribute not in seen and script.role(attribute) is not Role.MODULE:
+            seen.add(attribute)
+            yield from _of_attribute(script, attribute, seen)
+
+
+def _of_attribute(script: Script, attribute: syntax.Attribute, seen: set[syntax.Node]) -> Iterator[Parameters]:
+    """The parameters that an object keeps, ``self.trained = [p for p in self.model.parameters() if p.requires_grad]``."""
+    for place, kept in script.roles.origins(attribute):
+        if kept is not attribute and kept not in seen:
+            seen.add(kept)
+            yield from _named(place, kept, seen)
 
 
 def _of_variable(script: Script, name: syntax.Name, seen: set[syntax.Node]) -> Iterator[Parameters]:

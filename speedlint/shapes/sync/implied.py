@@ -1,7 +1,7 @@
 """Reads that nothing spells out: Python or torch asks a tensor on the GPU for its number, where one is needed.
 
-``range(n)``, ``torch.arange(n)`` and ``x[:, :n]`` ask for ``n.__index__()``, which is ``n.item()``; ``max(x)`` and
-``sorted(x)`` compare the numbers of ``x`` one by one and ask for the truth of each comparison.
+``range(n)``, ``torch.arange(n)``, ``x[:, :n]`` and ``names[n]`` of a list or an array ask for ``n.__index__()``, which is
+``n.item()``; ``max(x)`` and ``sorted(x)`` compare the numbers of ``x`` one by one and ask for the truth of each comparison.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
+from speedlint.shapes.sync import reads, returned
 from speedlint.shapes.sync.conditions import rules_out_tensor
-from speedlint.torch.words import Role
+from speedlint.solve.names import Binding, Kind
+from speedlint.torch.words import Frequency, Role
 
 _OF_TENSORS = frozenset(
     "size dim ndim shape numel unsqueeze squeeze view long float int tolist cpu max min sum mean argmax".split()
@@ -36,16 +38,18 @@ class Implied(NamedTuple):
     Attributes:
         tensor: what is read.
         is_each: whether each of its numbers is, by itself.
+        is_place: whether it says which entry of a list or an array on the host is meant.
     """
 
     tensor: syntax.BaseExpression
     is_each: bool
+    is_place: bool = False
 
 
 def read(script: Script, node: syntax.Call | syntax.Subscript) -> Implied | None:
     """What a call or an index reads of a tensor on the GPU; None of one that reads nothing, or says that it does."""
     if isinstance(node, syntax.Subscript):
-        return _first(script, _bounds(node)) if script.role(node.value) is not Role.MAPPING else None
+        return _of_subscript(script, node)
     name, given = script.name(node.func), [arg.value for arg in node.args if arg.keyword is None and not arg.star]
     if name is not None and "." not in name and _may_be_starred(script, name):
         return None
@@ -55,13 +59,59 @@ def read(script: Script, node: syntax.Call | syntax.Subscript) -> Implied | None
     return _first(script, given) if name in _COUNT else None
 
 
+def is_needless(script: Script, node: syntax.Call | syntax.Subscript, read: Implied) -> bool:
+    """Whether what is read is surely a tensor that lies on the GPU, and lay on the host before, or is one of many that are
+    read one by one."""
+    if _is_asked_what_it_is(script, read.tensor) or reads.often(script, node) is None or reads.is_repeated(script, node):
+        return False
+    if read.is_each:
+        return _is_tensor(script, read.tensor)
+    is_of_step = reads.how_often(script, node) is Frequency.STEP
+    return read.is_place or (is_of_step and returned.before(script, read.tensor) is not None)
+
+
+def _of_subscript(script: Script, node: syntax.Subscript) -> Implied | None:
+    role = script.role(node.value)
+    if role in (Role.ARRAY, Role.SEQUENCE):
+        indices = (each.slice.value for each in node.slice if isinstance(each.slice, syntax.Index))
+        places = [each for each in indices if _is_single(script, each)]
+        if (found := _first(script, places)) is not None:
+            return found._replace(is_place=True)
+    return _first(script, _bounds(node)) if role is not Role.MAPPING else None
+
+
+def _is_single(script: Script, index: syntax.BaseExpression) -> bool:
+    """Whether an index is one entry of a tensor, taken out of it by its number or by a loop over it: of more than one number
+    on a GPU, no list and no array takes any."""
+    match index:
+        case syntax.Name():
+            bindings = script.names.reaching(index)
+            return bool(bindings) and all(_is_bound_to_single(script, each) for each in bindings)
+        case syntax.Subscript(value=inner, slice=[syntax.SubscriptElement(slice=syntax.Index(value=number))]):
+            return script.role(inner) is Role.TENSOR and script.role(number) is Role.NUMBER
+    return False
+
+
+def _is_bound_to_single(script: Script, binding: Binding) -> bool:
+    value = binding.value
+    if binding.kind is Kind.ASSIGN and not binding.path and isinstance(value, syntax.Subscript):
+        return _is_single(script, value)
+    if binding.kind is not Kind.FOR or value is None:
+        return False
+    match value:
+        case syntax.Call(func=func, args=args) if script.name(func) == "zip" and len(binding.path) == 1:
+            at = binding.path[0]
+            return at is not None and at < len(args) and script.role(args[at].value) is Role.TENSOR
+    return not binding.path and script.role(value) is Role.TENSOR
+
+
 def _may_be_starred(script: Script, builtin: str) -> bool:
     """Whether a builtin may be another thing, as ``max`` is after ``from torch import *``."""
     found = (script.program.module(script, star) for star in script.names.module.stars)
     return any(each is None or bool(each[1]) for each in found) or script.star_imported(builtin) is not None
 
 
-def is_tensor(script: Script, expression: syntax.BaseExpression) -> bool:
+def _is_tensor(script: Script, expression: syntax.BaseExpression) -> bool:
     """Whether an expression is surely a tensor, no dict or list of some: computed here, or a variable that is asked
     somewhere for what tensors alone have."""
     match expression:
@@ -74,7 +124,7 @@ def is_tensor(script: Script, expression: syntax.BaseExpression) -> bool:
     return False
 
 
-def is_asked_what_it_is(script: Script, expression: syntax.BaseExpression) -> bool:
+def _is_asked_what_it_is(script: Script, expression: syntax.BaseExpression) -> bool:
     """Whether code asks somewhere of what kind a variable is, or where it lies: then a read may be for the other kind."""
     if not isinstance(expression, syntax.Name):
         return False

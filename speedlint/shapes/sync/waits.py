@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
-from speedlint.shapes.sync import batchwise, conditions, displays, reads, returned, shapes, validated
+from speedlint.shapes.sync import batchwise, conditions, displays, implied, reads, returned, shapes, validated
 from speedlint.shapes.sync.accumulators import may_be_overwritten
 from speedlint.solve.flow import once
 from speedlint.solve.terms import Value
@@ -104,8 +104,17 @@ def _hangs_on_wait(script: Script, node: syntax.Node) -> bool:
     return False
 
 
+def _implied(
+    script: Script, node: syntax.Call | syntax.Subscript
+) -> Iterator[tuple[syntax.BaseExpression, syntax.BaseExpression]]:
+    read = implied.read(script, node)
+    if read is not None and implied.is_needless(script, node, read):
+        yield node, read.tensor
+
+
 def _candidates(script: Script, block: syntax.Node) -> Iterator[tuple[syntax.BaseExpression, syntax.BaseExpression]]:
     for call in script.source.inside(block, syntax.Call):
+        yield from _implied(script, call)
         tensor = reads.avoidable_scalar(script, call)
         if tensor is not None:
             yield call, tensor
@@ -124,6 +133,7 @@ def _candidates(script: Script, block: syntax.Node) -> Iterator[tuple[syntax.Bas
         if shapes.sized_by_values(script, call) is not None and shapes.is_only_reduced(script, call):
             yield call, call
     for subscript in script.source.inside(block, syntax.Subscript):
+        yield from _implied(script, subscript)
         if shapes.sized_by_values(script, subscript) is not None and (
             shapes.is_only_reduced(script, subscript) or shapes.is_put_back(script, subscript)
         ):
