@@ -133,6 +133,12 @@ print(running / len(loader), correct / len(rows))
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script stands in a folder of its own, not among the files of a project."""
+    monkeypatch.chdir(tmp_path)
+
+
 def script(line: str) -> str:
     return f"{BEFORE}    {line}\n"
 

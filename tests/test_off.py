@@ -503,3 +503,36 @@ else:
 @pytest.mark.parametrize(("compared", "level"), [("==", "note"), (">", "warning")])
 def test_a_function_that_is_handed_on_runs_as_that_does(project: Project, compared: str, level: str) -> None:
     assert _levels(project, SPAWNED.format(compared=compared)) == [level]
+
+
+TOLD = """
+import argparse
+
+import torch
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--debug", action="store_true")
+args = parser.parse_args()
+
+
+def dump(loss):
+    return loss.item()
+
+
+{told}
+total = 0.0
+model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(30)]).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images in torch.utils.data.DataLoader(torch.load("rows.pt"), batch_size=64, num_workers=4):
+    loss = model(images.cuda()).mean()
+    if args.debug:
+        total += dump(loss)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("told", ["", "print('debug by', dump)", "name = getattr(dump, '__name__')"])
+def test_a_function_that_is_told_of_is_not_called(project: Project, told: str) -> None:
+    assert _levels(project, TOLD.format(told=told)) == ["note"]

@@ -104,3 +104,54 @@ class Scaled(torch.autograd.Function):
 def test_what_is_handed_follows_the_context(project: Project, asked: str, found: int) -> None:
     train = TRAIN.format(name="Scaled", begin="", call="Scaled.apply(model(points), 0.5, 4).mean()")
     assert len(lines(project, "SPD304", SCALES.format(asked=asked), train)) == found
+
+
+def test_who_writes_the_context_hands_it_too(project: Project) -> None:
+    scaled = SCALES.format(asked="weight > 3")
+    train = TRAIN.format(name="Scaled", begin="", call="Scaled.forward(None, model(points), 0.5, 4).mean()")
+    assert not lines(project, "SPD304", scaled, train)
+
+
+@pytest.mark.parametrize(
+    ("unpacked", "found"),
+    [("rows, weight, every = args", 0), ("rows, every = args[0], args[2]", 0), ("every, weight, _ = args", 1)],
+)
+def test_what_is_handed_in_any_number(project: Project, unpacked: str, found: int) -> None:
+    operation = SCALES.format(asked="every > 3").replace("ctx, rows, weight, every", "ctx, *args")
+    operation = operation.replace("        if every", f"        {unpacked}\n        if every").replace(
+        "rows * 2", "args[0] * 2"
+    )
+    train = TRAIN.format(name="Scaled", begin="", call="Scaled.apply(model(points), 0.5, 4).mean()")
+    assert len(lines(project, "SPD304", operation, train)) == found
+
+
+EVALUATED = """
+import torch
+from ops import Loss
+
+model = torch.nn.Sequential(*[torch.nn.Linear(3, 3) for _ in range(30)]).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+criterion = Loss()
+
+
+{decorated}
+def evaluate(loader):
+    for points in loader:
+        points = points.cuda()
+        criterion(model(points), points)
+
+
+for epoch in range(9):
+    for points in torch.utils.data.DataLoader(torch.load("points.pt"), batch_size=64, num_workers=4):
+        loss = model(points.cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    evaluate(torch.utils.data.DataLoader(torch.load("more.pt"), batch_size=64, num_workers=4))
+"""
+
+
+@pytest.mark.parametrize("decorated", ["@torch.no_grad()", "@torch.inference_mode()", ""])
+def test_no_backward_pass_goes_through_an_evaluation(project: Project, decorated: str) -> None:
+    operation = OPERATION.format(**CONTEXT, call="Distance.apply(left, right)")
+    assert "left = left.cuda()" not in lines(project, "SPD308", operation, EVALUATED.format(decorated=decorated))

@@ -188,3 +188,54 @@ for number, rows in enumerate(torch.utils.data.DataLoader(torch.load("rows.pt"),
 def test_prints_by_a_condition_that_is_handed(project: Project, handed: str, found: int) -> None:
     project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
     assert len(project.findings(project.write("train.py", HANDED.format(handed=handed)))) == found
+
+
+WITHIN = """
+import torch
+
+
+class Stage(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Linear(64, 64)
+
+    def forward(self, x, tells):
+        x = self.body(x)
+        if tells:
+            print(x.norm().item())
+        return x
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stages = torch.nn.ModuleList(Stage() for _ in range(8))
+
+    def forward(self, x):
+        for i, stage in enumerate(self.stages):
+            {run}
+        return x
+
+
+model = Net().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for rows in torch.utils.data.DataLoader(torch.load("rows.pt"), batch_size=64, num_workers=4):
+    loss = model(rows.cuda()).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "x = stage(x, i == len(self.stages) - 1)",
+        "x = stage(x, i % 4 == 0)",
+        "last = i == 7; x = stage(x, last)",
+        "x = stage(x, False)\n            if i == 0: print(x.norm().item())",
+    ],
+)
+def test_turns_within_a_step_are_no_steps(project: Project, run: str) -> None:
+    project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
+    assert len(project.findings(project.write("train.py", WITHIN.format(run=run)))) == 1

@@ -1757,6 +1757,8 @@ ADAM = "torch.optim.Adam(model.parameters(), 1e-4)"
         (f"updated = lambda each: each.step()\noptimizer = {ADAM}", "optimizer.zero_grad()", "updated(optimizer)", 1),
         (f"optimizer = {ADAM}\nstep = optimizer.step", "optimizer.zero_grad()", "step()", 1),
         (f"optimizers = [{ADAM}]", "model.zero_grad()", "for each in optimizers: each.step()", 1),
+        (f"class held:\n    optimizer = {ADAM}", "held.optimizer.zero_grad()", "held.optimizer.step()", 1),
+        (f"optimizer = {ADAM}", "optimizer.zero_grad()", "globals()['optimizer'].step()", 1),
     ],
 )
 def test_an_optimizer_that_takes_no_step(project: Project, made: str, zeroed: str, stepped: str, found: int) -> None:

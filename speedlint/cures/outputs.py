@@ -230,7 +230,9 @@ class _Outputs:
             if not is_loss(script, call) or hazards.of_module(script, call.func):
                 self._refuse(script, call)
             self._follow(script, call)
-        elif (callee := script.callee(call)) is not None and (parameter := parameter_of(callee, call, arg)) is not None:
+        elif (callee := script.callee(call)) is not None and (
+            parameter := parameter_of(script, callee, call, arg)
+        ) is not None:
             self._variable(callee.script, parameter)
         elif isinstance(call.func, syntax.Attribute) and name is None:
             self._handed_to_method(script, call, call.func)

@@ -100,7 +100,7 @@ def _goes_to(script: Script, node: syntax.Node, *, squared: bool) -> Iterator[tu
         return
     callee = script.callee(call) if isinstance(call, syntax.Call) else None
     if callee is not None and isinstance(call, syntax.Call) and isinstance(up, syntax.Arg):
-        parameter = reach.parameter_of(callee, call, up)
+        parameter = reach.parameter_of(script, callee, call, up)
         uses = callee.script.names.uses(parameter) if parameter is not None else []
         yield from ((callee.script, use, squared) for use in uses)
     squares = squared or (isinstance(up, syntax.BinaryOperation) and _multiplies_sums(script, up))

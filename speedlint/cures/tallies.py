@@ -206,6 +206,6 @@ def _check_use(tally: Tally, reading: set[str], script: Script, node: syntax.Nod
             return
         case syntax.Arg() if isinstance(above, syntax.Call):
             callee = script.callee(above)
-            if callee is not None and reach.parameter_of(callee, above, parent) is not None:
+            if callee is not None and reach.parameter_of(script, callee, above, parent) is not None:
                 return
     raise CannotEdit(f"what `{script.text(node)}` is for on line {line} is not followed")

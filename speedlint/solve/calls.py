@@ -1049,7 +1049,9 @@ class Calls:
             case syntax.Arg():
                 call = self.script.source.parents[up]
                 callees = self.called(call) if isinstance(call, syntax.Call) else []
-                taking = (reach.parameter_of(each, call, up) for each in callees if isinstance(call, syntax.Call))
+                taking = (
+                    reach.parameter_of(self.script, each, call, up) for each in callees if isinstance(call, syntax.Call)
+                )
                 yield from (each.name.value for each in taking if each is not None)
 
     @listed_once

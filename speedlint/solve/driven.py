@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.solve import heirs, operations
 from speedlint.solve.flow import listed_once, once
+from speedlint.solve.gradients import gradients_off
 from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
@@ -69,11 +70,20 @@ def _find(script: Script, among: Among) -> Sites:
             known = found.setdefault(callee, [])
             if all(site is not call for _, site in known):
                 known.append((other, call))
-            # A backward pass goes through what each call of an operation gives.
-            if (backward := operations.backward_of(place, callee)) is not None and backward not in found:
-                found[backward] = known
-                todo.append((place, backward.body))
+            if (backward := operations.backward_of(place, callee)) is not None and _is_differentiated(other, call):
+                if backward not in found:
+                    todo.append((place, backward.body))
+                found.setdefault(backward, []).append((other, call))
     return found
+
+
+def _is_differentiated(script: Script, call: syntax.Call) -> bool:
+    """Whether a backward pass may go through what an operation gives: not where gradients are off, nor in the backward pass
+    of another one, which is not differentiated again."""
+    function = script.function(call)
+    if function is not None and operations.is_backward(script, function):
+        return False
+    return gradients_off(script, call) is not True
 
 
 def _hands_function(script: Script, call: syntax.Call, around: frozenset[Path]) -> bool:

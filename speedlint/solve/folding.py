@@ -101,7 +101,8 @@ class Folding:
         """The frame of a first-party function that ``call`` runs."""
         node = function.node
         assert isinstance(node, syntax.FunctionDef)
-        parameters = [*node.params.posonly_params, *node.params.params][function.script.values.bound_first(node) :]
+        bound = function.script.values.bound_first(node, frame.script, call)
+        parameters = [*node.params.posonly_params, *node.params.params][bound:]
         names = {}
         for position, parameter in enumerate((*parameters, *node.params.kwonly_params)):
             name = parameter.name.value

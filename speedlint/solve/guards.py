@@ -16,7 +16,7 @@ from speedlint.solve.unpacking import all_written, written
 from speedlint.solve.values import option_of
 from speedlint.source import is_name, is_none, is_target, last_statement, leaves
 from speedlint.torch import library
-from speedlint.torch.words import Frequency, Role
+from speedlint.torch.words import FREQUENT, Frequency, Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -491,8 +491,24 @@ class Guards:
     def _passed_holds(self, parameter: syntax.Param) -> Frequency:
         """How often a parameter is true: as often as the argument of the call that most often passes a true one."""
         passed = list(self.script.values.passed(parameter))
-        flags = (other.loops.guards.holds(each) if each is not None else Frequency.STEP for other, each in passed)
+        flags = (other.loops.guards._handed_holds(each) if each is not None else Frequency.STEP for other, each in passed)
         return max(flags, default=Frequency.STEP)
+
+    def _handed_holds(self, given: syntax.BaseExpression) -> Frequency:
+        """How often what a call hands on is true: a variable, or a condition on the turns of a loop of steps around it."""
+        if isinstance(given, syntax.Name):
+            return self._name_holds(given)
+        names = self.script.source.inside(given, syntax.Name)
+        loops = {loop for name in names for each in self.script.names.reaching(name) if (loop := self._loop_of(each))}
+        return self.holds(given) if loops and all(map(self._drives_steps, loops)) else Frequency.STEP
+
+    def _drives_steps(self, loop: syntax.For) -> bool:
+        return self.script.loops.kind(loop) in (Frequency.STEP, Frequency.EVAL_STEP)
+
+    def _loop_of(self, binding: Binding) -> syntax.For | None:
+        """The loop whose turns bind a variable."""
+        loop = self.script.source.enclosing(binding.node, syntax.For) if binding.kind is Kind.FOR else None
+        return loop if isinstance(loop, syntax.For) else None
 
     def _limit_within(self, node: syntax.Node, turn: syntax.Node) -> Frequency:
         """How often a node of a loop or function runs at most, by the conditions between the two."""
@@ -553,7 +569,7 @@ class Guards:
             if isinstance(binding.node, syntax.Name) and binding.value is not None:
                 loop = self.script.source.parents.get(binding.node)
                 is_target = isinstance(loop, (syntax.For, syntax.Element, syntax.Tuple))
-                if is_target and self.script.role(name) is Role.NUMBER:
+                if is_target and self.script.role(name) is Role.NUMBER and not self._turns_within_step(binding):
                     return True
             if (
                 isinstance(self.script.source.parents.get(binding.node), syntax.AugAssign)
@@ -654,7 +670,18 @@ class Guards:
         if not isinstance(expression, syntax.BinaryOperation) or not isinstance(expression.operator, syntax.Modulo):
             return False
         period = self.script.constant(expression.right)
-        return period is None or period.value != 1
+        if period is not None and period.value == 1:
+            return False
+        counted = (each for name in self.script.source.inside(expression.left, syntax.Name) for each in self._bound(name))
+        return not any(map(self._turns_within_step, counted))
+
+    def _bound(self, name: syntax.Name) -> list[Binding]:
+        return self.script.names.reaching(name) if not isinstance(self.script.source.parents[name], syntax.Attribute) else []
+
+    def _turns_within_step(self, binding: Binding) -> bool:
+        """Whether a variable counts the turns of a loop that lies within one step, as over the layers of a network."""
+        loop = self._loop_of(binding)
+        return loop is not None and self.script.loops.frequency(loop) in FREQUENT
 
 
 def _leaving(block: syntax.IndentedBlock, child: syntax.Node) -> Iterator[syntax.If]:

@@ -55,7 +55,7 @@ def _takes(script: Script, arg: syntax.Arg, depth: int) -> bool:
     if callee is None or not isinstance(callee.node, syntax.FunctionDef):
         is_method = isinstance(call.func, syntax.Attribute) and script.name(call.func) is None
         return is_method and isinstance(call.func, syntax.Attribute) and call.func.attr.value in _KEEPS
-    parameter = parameter_of(callee, call, arg)
+    parameter = parameter_of(script, callee, call, arg)
     if parameter is None:
         star = callee.node.params.star_kwarg or callee.node.params.star_arg
         parameter = star if isinstance(star, syntax.Param) else None

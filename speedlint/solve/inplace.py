@@ -85,7 +85,7 @@ def changes_argument(script: Script, arg: syntax.Arg, depth: int = 0) -> bool:
     if "inplace" in inplace or name.startswith("torch.distributed.") or works_in_place(name):
         return True
     callee = script.callee(call)
-    if callee is not None and (parameter := parameter_of(callee, call, arg)) is not None:
+    if callee is not None and (parameter := parameter_of(script, callee, call, arg)) is not None:
         for base, _ in changing.written(callee.script, callee.node):
             if isinstance(base, syntax.Name) and base.value == parameter.name.value:
                 return True
@@ -98,7 +98,7 @@ def leaves_argument(script: Script, call: syntax.Call, arg: syntax.Arg) -> bool:
     callee = script.callee(call)
     if callee is None or not isinstance(callee.node, syntax.FunctionDef):
         return False
-    parameter = parameter_of(callee, call, arg)
+    parameter = parameter_of(script, callee, call, arg)
     return parameter is not None and not any(
         _may_change(callee.script, use, 1) for use in callee.script.names.uses(parameter)
     )
@@ -110,7 +110,7 @@ def _network_may_change(script: Script, call: syntax.Call, arg: syntax.Arg, dept
     if not forwards or depth > _DEEPEST:
         return True
     for forward in forwards:
-        parameter = parameter_of(forward, call, arg) if forward is not None else None
+        parameter = parameter_of(script, forward, call, arg) if forward is not None else None
         if forward is None or parameter is None:
             return True
         if any(_may_change(forward.script, use, depth + 1) for use in forward.script.names.uses(parameter)):

@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from speedlint.facts import syntax
-from speedlint.solve import driven, leads, modes, passes, turns
+from speedlint.solve import driven, leads, modes, operations, passes, turns
 from speedlint.solve.flow import listed_once, once
 from speedlint.solve.gradients import switches, told
 from speedlint.solve.guards import Guards
@@ -272,6 +272,8 @@ class Loops:
             found = max((self._runs_by(function, script, call) for script, call in sites), default=otherwise)
             if found is Frequency.STEP:
                 break
+        if found is Frequency.EVAL_STEP and operations.is_backward(self.script, function):
+            return Frequency.ONCE
         return found
 
     def _runs_by(self, function: syntax.FunctionDef, script: Script, call: syntax.Call) -> Frequency:

@@ -35,6 +35,10 @@ _APART = frozenset((*_BODY, *_FOR_IN, *_MAY_NOT_RUN, *_BRANCH, syntax.CompFor.ki
 """What is looked at by field: any other row has the scope and the region of the row above."""
 _BUILTINS = frozenset(dir(builtins))
 _ACCESSORS = frozenset({"setter", "deleter", "getter"})
+_PLAIN = frozenset(
+    "staticmethod classmethod property cached_property overload abstractmethod override final no_grad inference_mode "
+    "enable_grad".split()
+)
 
 
 class Kind(enum.Enum):
@@ -696,9 +700,9 @@ def _effect(bound: _Bound) -> int:
 
 def standing(functions: Sequence[Binding]) -> syntax.FunctionDef:
     """Which of several functions of one name a class has in the end: the last that it has in any case; of a property, what
-    reads it."""
+    reads it; the first where the last one's decorator may choose among them."""
     sure = [each.node for each in functions if each.region is None and not _is_accessor(each.node)]
-    found = sure[-1] if sure else functions[0].node
+    found = sure[-1] if sure and not _may_be_taken(sure[-1]) else functions[0].node
     assert isinstance(found, syntax.FunctionDef)
     return found
 
@@ -709,3 +713,9 @@ def _is_accessor(function: syntax.Node) -> bool:
         isinstance(each.decorator, syntax.Attribute) and each.decorator.attr.value in _ACCESSORS
         for each in function.decorators
     )
+
+
+def _may_be_taken(function: syntax.Node) -> bool:
+    """Whether a decorator is none of those that give the function back, or what calls it alone."""
+    decorators = [each.decorator for each in function.decorators] if isinstance(function, syntax.FunctionDef) else []
+    return any(last_name(each.func if isinstance(each, syntax.Call) else each) not in _PLAIN for each in decorators)

@@ -33,6 +33,7 @@ _MACHINE = re.compile(
 """Options by which a run is told of its machine, or by a launcher: who has several GPUs, or any, sets them."""
 _TRUE = frozenset({"true", "t", "yes", "y", "on", "1", ""})
 _NUMBERS: dict[str, Callable[[str], object]] = {"int": int, "float": float}
+_TELL_OF = frozenset("print getattr hasattr isinstance callable repr str type id help len".split())
 _BACKWARD = b".backward("
 _MOST_CALLERS = 8
 """Ways to one function that are looked at for whether all of them are off."""
@@ -91,9 +92,21 @@ def _is_way_left_out(script: Script, way: syntax.Node, is_within_loop: bool) -> 
 
 def _ways_to(script: Script, function: syntax.FunctionDef) -> list[tuple[Script, syntax.Node]]:
     """The calls of a function, and where its file hands it to what may call it: ``mp.spawn(main_worker, ...)``."""
-    source = script.source
-    handed = (use for use in script.names.uses(function.name) if isinstance(source.parents[use], syntax.Arg))
+    handed = (use for use in script.names.uses(function.name) if _is_handed_on(script, use))
     return [*script.call_sites(function), *((script, use) for use in handed)]
+
+
+def _is_handed_on(script: Script, use: syntax.Name) -> bool:
+    """Whether a function's name is an argument of what may call it, no builtin that tells of it."""
+    arg = script.source.parents[use]
+    call = script.source.parents[arg] if isinstance(arg, syntax.Arg) else None
+    return isinstance(call, syntax.Call) and script.name(call.func) not in _TELL_OF
+
+
+def _is_kept(script: Script, function: syntax.FunctionDef) -> bool:
+    """Whether something keeps a function, from which it may be called: a dict, a list, another name."""
+    kept = (syntax.Assign, syntax.DictElement, syntax.Element, syntax.Return)
+    return any(isinstance(script.source.parents[use], kept) for use in script.names.uses(function.name))
 
 
 def is_unmet(script: Script, up: syntax.Node, child: syntax.Node) -> bool:
@@ -143,7 +156,7 @@ def _is_reached(script: Script, node: syntax.Node) -> bool:
             return False
         if isinstance(up, syntax.FunctionDef) and child is up.body:
             ways = _ways_to(script, up)
-            return not ways or any(_is_reached(*way) for way in ways)
+            return not ways or _is_kept(script, up) or any(_is_reached(*way) for way in ways)
         child = up
     return True
 

@@ -19,8 +19,9 @@ _BASES = frozenset(
 _APPLY = "apply"
 
 
-def is_operation(script: Script, klass: syntax.ClassDef) -> bool:
+def is_operation(script: Script, klass: syntax.Node) -> bool:
     """Whether a class of this script's is one."""
+    assert isinstance(klass, syntax.ClassDef)
     lineage = script.roles.calls.lineage(Definition(script, klass))
     return any(
         one.script.name(base.value) in _BASES
@@ -30,19 +31,17 @@ def is_operation(script: Script, klass: syntax.ClassDef) -> bool:
     )
 
 
-def takes_context(script: Script, owner: syntax.ClassDef, function: syntax.FunctionDef) -> bool:
-    """Whether a method is the ``forward`` of an operation that is handed a context first, not by ``setup_context``."""
-    if function.name.value != "forward" or not is_operation(script, owner):
-        return False
-    return script.roles.calls.method(Definition(script, owner), "setup_context") is None
-
-
 def applied(script: Script, call: syntax.Call) -> Definition | None:
-    """The ``forward`` of the operation that a call applies: ``Square.apply(x)``; by another name too, ``square =
-    Square.apply``."""
+    """The ``forward`` of the operation that a call applies."""
+    klass = _operation(script, call)
+    return klass.script.roles.calls.method(klass, "forward") if klass is not None else None
+
+
+def _operation(script: Script, call: syntax.Call) -> Definition | None:
+    """The class that a call applies: ``Square.apply(x)``; by another name too, ``square = Square.apply``."""
     match call.func:
         case syntax.Attribute(attr=syntax.Name(value=name)) as apply if name == _APPLY:
-            return _forward(script, apply)
+            return _applied(script, apply)
         case syntax.Name() as name:
             bindings = script.names.reaching(name)
             binding, place = bindings[0] if len(bindings) == 1 else None, script
@@ -52,15 +51,20 @@ def applied(script: Script, call: syntax.Call) -> Definition | None:
             if binding is not None and binding.kind is Kind.ASSIGN and not binding.path:
                 value = binding.value
                 if isinstance(value, syntax.Attribute) and value.attr.value == _APPLY:
-                    return _forward(place, value)
+                    return _applied(place, value)
     return None
 
 
-def _forward(script: Script, apply: syntax.Attribute) -> Definition | None:
+def hands_context(script: Script, call: syntax.Call) -> bool:
+    """Whether a call applies an operation whose ``forward`` is handed a context first, not by ``setup_context``."""
+    klass = _operation(script, call)
+    return klass is not None and klass.script.roles.calls.method(klass, "setup_context") is None
+
+
+def _applied(script: Script, apply: syntax.Attribute) -> Definition | None:
     klass = script.definition(apply.value)
-    if klass is None or not isinstance(klass.node, syntax.ClassDef) or not is_operation(klass.script, klass.node):
-        return None
-    return klass.script.roles.calls.method(klass, "forward")
+    is_class = klass is not None and isinstance(klass.node, syntax.ClassDef)
+    return klass if klass is not None and is_class and is_operation(klass.script, klass.node) else None
 
 
 def backward_of(script: Script, forward: syntax.FunctionDef) -> syntax.FunctionDef | None:
@@ -71,3 +75,9 @@ def backward_of(script: Script, forward: syntax.FunctionDef) -> syntax.FunctionD
     found = script.roles.calls.method(Definition(script, owner), "backward")
     is_own = found is not None and found.script is script
     return found.node if found is not None and is_own and isinstance(found.node, syntax.FunctionDef) else None
+
+
+def is_backward(script: Script, function: syntax.FunctionDef) -> bool:
+    """Whether a function is the ``backward`` of an operation."""
+    owner = script.names.owner(function) if function.name.value == "backward" else None
+    return owner is not None and is_operation(script, owner)

@@ -261,7 +261,7 @@ class _Flow:
             callee, parameter = _in_process(script, call, arg, path)
             path = path[1:]
         else:
-            parameter = None if callee is None else parameter_of(callee, call, arg)
+            parameter = None if callee is None else parameter_of(script, callee, call, arg)
         if callee is None or parameter is None:
             self.is_lost |= bool(path)
             return
@@ -287,8 +287,8 @@ def _in_process(
     return callee, params[at] if named and at < len(params) else None
 
 
-def parameter_of(callee: Definition, call: syntax.Call, arg: syntax.Arg) -> syntax.Param | None:
-    """The parameter of a first-party function that an argument of a call is bound to."""
+def parameter_of(script: Script, callee: Definition, call: syntax.Call, arg: syntax.Arg) -> syntax.Param | None:
+    """The parameter of a first-party function that an argument of one of a script's calls is bound to."""
     if not isinstance(callee.node, syntax.FunctionDef):
         return None
     params = [*callee.node.params.posonly_params, *callee.node.params.params]
@@ -298,7 +298,7 @@ def parameter_of(callee: Definition, call: syntax.Call, arg: syntax.Arg) -> synt
     position = call.args.index(arg)
     if any(before.star for before in call.args[:position]):
         return None
-    position += callee.script.values.bound_first(callee.node)
+    position += callee.script.values.bound_first(callee.node, script, call)
     return params[position] if position < len(params) else None
 
 

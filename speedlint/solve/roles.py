@@ -448,7 +448,7 @@ class Roles:
                 return _GRAPH
             case Role.SEQUENCE | Role.DATASET:
                 roles = {each.role for each in value.items if each is not None}
-                mixes = {Role.NUMBER, Role.TENSOR} <= roles
+                mixes = {Role.NUMBER, Role.TENSOR} <= roles and not value.assumed
                 return CONFLICT if mixes else value.element or join(value.items)
             case Role.MODULE if value.made is not None and value.made.script.name(value.made.call.func) in _HOLDERS:
                 return self._held(value.made, value.place)
@@ -581,8 +581,11 @@ class Roles:
             return self.instance(Definition(script, owner))
         if parameter is function.params.star_arg:
             beyond = script.values.passed_beyond(function)
-            unnamed = (place.roles.evaluate(each) for place, given in beyond for each in given)
-            return Value(Role.SEQUENCE, element=_any_of(unnamed))
+            unnamed = [[place.roles.evaluate(each) for each in given] for place, given in beyond]
+            is_even = len(set(map(len, unnamed))) == 1
+            items = tuple(map(_any_of, zip(*unnamed, strict=True))) if is_even else ()
+            element = _any_of(each for given in unnamed for each in given)
+            return Value(Role.SEQUENCE, items=items, element=element, assumed=True)
         if parameter is function.params.star_kwarg:
             calls = script.call_sites(function)
             handed = [place.roles.by_name(function, call) for place, call in calls]

@@ -45,7 +45,7 @@ class Value(NamedTuple):
         literal: a number or None written out in the source.
         assumed: a tensor only because a module's ``forward`` takes it, or because ``.item()`` reads what a function out of
             sight gives; a call of a tensor's own methods would show it. Of a class or an object: it may be of any heir of
-            the class that is known.
+            the class that is known. Of ``*args``: any of them may be a tensor, where a call hands it one.
         differs: its role is unknown because values of several roles are known to meet here.
     """
 

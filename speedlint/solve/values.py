@@ -180,20 +180,21 @@ class Values:
         names = [p.name.value for p in (*function.params.posonly_params, *function.params.params)]
         position = names.index(name) if name in names else None
         if position is not None:
-            position -= self.bound_first(function)
+            position -= self.bound_first(function, script, call)
         return script.argument(call, name, position)
 
-    def bound_first(self, function: syntax.FunctionDef) -> int:
-        """How many of its first parameters no call writes: the ``self`` of a method, the context of an operation."""
-        owner = self.script.names.owner(function)
-        if owner is None:
+    def bound_first(self, function: syntax.FunctionDef, script: Script, call: syntax.Call) -> int:
+        """How many of a function's first parameters a call, in ``script``, does not write: the ``self`` of a method, the
+        context of an operation that it applies."""
+        if self.script.names.owner(function) is None:
             return 0
-        return int(not is_static(function) or operations.takes_context(self.script, owner, function))
+        return int(not is_static(function) or operations.hands_context(script, call))
 
     def passed_beyond(self, function: syntax.FunctionDef) -> Iterator[tuple[Script, list[syntax.BaseExpression]]]:
         """What each known call of the function passes for its ``*args``."""
-        named = len(function.params.posonly_params) + len(function.params.params) - self.bound_first(function)
+        taken = len(function.params.posonly_params) + len(function.params.params)
         for script, call in self.script.call_sites(function):
+            named = taken - self.bound_first(function, script, call)
             plain = [arg for arg in call.args if arg.keyword is None and arg.star != "**"]
             if not any(arg.star for arg in plain):
                 yield script, [arg.value for arg in plain[named:]]

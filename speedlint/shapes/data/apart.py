@@ -591,7 +591,7 @@ class _Proof:
         if init is not None and not any(arg.star for arg in call.args):
             self._made_here.add(init.node)
             for arg in call.args:
-                parameter = reach.parameter_of(init, call, arg)
+                parameter = reach.parameter_of(script, init, call, arg)
                 if parameter is not None:
                     self._given.setdefault(parameter, []).append((script, arg.value))
         for arg in call.args:

@@ -104,7 +104,7 @@ def _parameter_name(script: Script, arg: syntax.Arg) -> str:
     callee = script.callee(call)
     if callee is None or not isinstance(callee.node, syntax.FunctionDef):
         return ""
-    parameter = reach.parameter_of(callee, call, arg)
+    parameter = reach.parameter_of(script, callee, call, arg)
     return parameter.name.value if parameter is not None else ""
 
 

@@ -233,7 +233,7 @@ class Run:
         params = callee.node.params
         given = dict.fromkeys((*params.posonly_params, *params.params, *params.kwonly_params), Hangs.NOTHING)
         for arg in call.args:
-            parameter = reach.parameter_of(callee, call, arg) if not arg.star else None
+            parameter = reach.parameter_of(self.script, callee, call, arg) if not arg.star else None
             if parameter is None:
                 return None
             given[parameter] = self.of(arg.value)
@@ -243,7 +243,7 @@ class Run:
             given[holder] = made if callee.node.name.value == "__init__" else held
         run = Run(callee.script, callee.node, given, self.depth + 1)
         for arg in call.args:
-            if (parameter := reach.parameter_of(callee, call, arg)) is not None:
+            if (parameter := reach.parameter_of(self.script, callee, call, arg)) is not None:
                 run._passed[parameter] = self.script.constant(arg.value)
         return run
 

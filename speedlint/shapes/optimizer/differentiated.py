@@ -439,7 +439,7 @@ class _Follow:
             raise NotProven(f"`{shown(script, func)}` may differentiate what it is given")
 
     def _given(self, script: Script, callee: Definition, call: syntax.Call, arg: syntax.Arg) -> None:
-        parameter = parameter_of(callee, call, arg)
+        parameter = parameter_of(script, callee, call, arg)
         if parameter is None:
             raise NotProven(f"what `{callee.name}` does with `{shown(script, arg.value)}` is not followed")
         outside, self._inside = self._inside, callee.node

@@ -37,6 +37,8 @@ _SAME = frozenset("to cuda cpu train eval half float double bfloat16 requires_gr
 
 _CHANGES_NOTHING = frozenset("zero_grad state_dict param_groups defaults".split())
 """What an optimizer is asked for that takes no step."""
+_SHOW_NAMES = ("locals", "globals", "vars", "exec", "eval")
+"""What may lead to a variable without its name."""
 
 
 def made(script: Script, optimizer: syntax.Node) -> Made | None:
@@ -442,6 +444,8 @@ def _never_steps(script: Script, call: syntax.Call) -> bool:
     """Whether only a variable holds an optimizer, which is asked for other things alone: a script that times passes."""
     match script.source.parents[call]:
         case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)], value=value) if value is call:
+            if isinstance(script.names.scope(name).node, syntax.ClassDef) or any(True for _ in script.calls(*_SHOW_NAMES)):
+                return False
             if script.function(call) is None and any(True for _ in script.program.importers(script, name.value.encode())):
                 return False
             uses = [use for use in script.names.uses(name) if use is not name]

@@ -129,7 +129,7 @@ def _by(script: Script, call: syntax.Call, kind: Frequency) -> Iterator[_Read]:
         for each in _over(callee.script, loop, kind)
     ]
     for arg in call.args:
-        parameter = parameter_of(callee, call, arg)
+        parameter = parameter_of(script, callee, call, arg)
         if parameter is not None and any(_is_bound_to(each, parameter) for each in read):
             yield _Read(script, arg.value)
     yield from (each for each in read if isinstance(each.loader, syntax.Attribute))

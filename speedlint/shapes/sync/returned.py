@@ -117,7 +117,7 @@ def _indices(subscript: syntax.Subscript) -> Iterator[syntax.BaseExpression]:
 
 def _of_call(script: Script, call: syntax.Call) -> Returned | None:
     if (batch := batches.moved(script, call)) is not None:
-        return Returned(script, batch)
+        return Returned(script, batch) if not batches.is_on_gpu_already(script, batch) else None
     if (handed := creation.only_copied(script, call)) is not None:
         value = script.value(handed)
         return Returned(script, handed) if value.role is Role.BATCH and value.place is Place.HOST else None
