@@ -159,3 +159,44 @@ def test_batches_that_a_second_loader_adds_to(project: Project, mixed: str, copi
     assert [(each["message"].split(" ")[0], each["fix"] is None) for each in found] == [
         (f"`{name}.cuda()`", name == "x") for name in copied
     ]
+
+
+NAMED = """
+import torch
+from rows import Rows
+from torch.utils.data import DataLoader
+
+
+def to_device(x, device):
+    if torch.is_tensor(x):
+        return x.to(device)
+    raise TypeError(x)
+
+
+def batch_to_device(batch, device="cuda:0"):
+    {moved}
+    return type(batch)(*parts)
+
+
+model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(30)]).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for batch in DataLoader(Rows(), batch_size=64, num_workers=4, pin_memory=True):
+    batch = batch_to_device(batch)
+    loss = model(batch.rows).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("moved", "found"),
+    [
+        ("parts = [to_device(getattr(batch, name), device) for name in batch._fields]", 1),
+        ("parts = [getattr(batch, name) for name in batch._fields]", 0),
+        ("parts = [name.to(device) for name in batch._fields]", 0),
+    ],
+)
+def test_fields_of_a_batch_that_a_helper_moves(project: Project, moved: str, found: int) -> None:
+    project.configure("select = ['SPD205']\ntorch = '2.13'")
+    assert len(project.findings(project.write("train.py", NAMED.format(moved=moved)))) == found

@@ -487,6 +487,9 @@ class Calls:
             return Value(Role.SEQUENCE, element=self._each(call.args[0].value))
         if name in ("next", "sum"):
             return self.roles._element(self._first(call)) if call.args else UNKNOWN
+        if name == "getattr" and len(call.args) > 1 and self.script.constant(call.args[1].value) is None:
+            holder = self._first(call)
+            return holder if holder is None or holder.role is Role.BATCH else UNKNOWN
         if name == "dict":
             keys = tuple((a.keyword.value, self.roles.evaluate(a.value)) for a in call.args if a.keyword)
             return Value(Role.MAPPING, keys=keys, element=join(value for _, value in keys))

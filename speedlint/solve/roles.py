@@ -984,6 +984,8 @@ class Roles:
                     return Value(Role.DEVICE, base.place)
                 if name == "dtype":
                     return Value(Role.DTYPE)
+                if name == "_fields":
+                    return Value(Role.SEQUENCE, element=STRING)  # of a batch that is a named tuple
                 return base
             case Role.MODULE:
                 if name in ("module", "_orig_mod"):
