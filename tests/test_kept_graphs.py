@@ -178,3 +178,56 @@ def test_a_graph_that_is_asked_for_beside_what_is_not_followed(project: Project,
     project.configure("select = ['SPD504']\ntorch = '2.13'")
     text = f"from elsewhere import unseen\n{LATER.format(turn=WITH_IT, after=after)}"
     assert not project.findings(project.write("train.py", text))
+
+
+PARTS = """
+import torch
+
+
+class Meter:
+    def __init__(self):
+        self.sum, self.count = {{}}, {{}}
+
+    def update(self, batch=1, **values):
+        {adds}
+
+
+meter = Meter()
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+box, kind = 0.0, 0.0
+for row in torch.load("rows.pt"):
+    out = model(row.cuda())
+    box_loss, kind_loss = out.mean(), out.abs().mean()
+    loss = {loss}
+    optimizer.zero_grad()
+    loss.backward({retained})
+    optimizer.step()
+    {gathered}
+print(float(box), meter.sum)
+"""
+NAMED = "for name in values: self.sum[name] = self.sum.get(name, 0); self.sum[name] += values[name]"
+PAIRS = "for name, value in values.items(): self.sum[name] += value * batch"
+SUMS = "box += box_loss"
+
+
+@pytest.mark.parametrize(
+    ("gathered", "adds", "loss", "retained", "lost"),
+    [
+        (SUMS, NAMED, "box_loss + kind_loss", "", ["box_loss"]),
+        (SUMS, NAMED, "0.5 * box_loss + 2 * kind_loss.mean()", "", ["box_loss"]),
+        (SUMS, NAMED, "kind_loss", "", []),
+        (SUMS, NAMED, "kind_loss + box_loss.detach()", "", []),
+        (SUMS, NAMED, "box_loss + kind_loss", "retain_graph=True", []),
+        ("meter.update(box=box_loss, kind=kind_loss)", NAMED, "box_loss + kind_loss", "", ["box_loss", "kind_loss"]),
+        ("meter.update(4, box=box_loss)", PAIRS, "box_loss + kind_loss", "", ["box_loss"]),
+        ("meter.update(box=box_loss.item())", NAMED, "box_loss + kind_loss", "", []),
+        ("meter.update(box=box_loss)", "for name in values: self.sum[name] = values[name]", "box_loss + kind_loss", "", []),
+        ("meter.update(box=box_loss)", "for name in values: self.sum[name] += float(values[name])", "box_loss", "", []),
+    ],
+)
+def test_parts_of_a_loss(project: Project, gathered: str, adds: str, loss: str, retained: str, lost: list[str]) -> None:
+    project.configure("select = ['SPD504']\ntorch = '2.13'")
+    text = PARTS.format(adds=adds, loss=loss, retained=retained, gathered=gathered)
+    messages = [each["message"] for each in project.findings(project.write("train.py", text))]
+    assert [message.split("graph of `")[1].partition("`")[0] for message in messages] == lost

@@ -61,21 +61,19 @@ from speedlint.shapes.optimizer import differentiated, retention
 
 
 def check(node: syntax.AugAssign | syntax.Assign | syntax.Call, script: Script) -> Iterator[Finding]:
-    kept = retention.kept_loss(script, node)
-    if kept is None or script.is_test:
-        return
-    name = kept.loss.value
-    message = f"`{script.text(kept.store)}` keeps the graph of `{name}` of every step"
-    edit = edits.replace(script.source, kept.loss, f"{name}.detach()")
-    advice = f"gather `{name}.detach()`: the same number, without its graph"
-    risk = Risk.EXACT
-    try:
-        differentiated.check_graph_is_untold(script, kept.loss)
-    except differentiated.NotProven as reason:
-        if reason.is_certain:
-            return
-        risk = Risk.BEHAVIOR
-    yield Finding(kept.loss, message, Fix((edit,), risk), advice)
+    for kept in retention.kept_losses(script, node) if not script.is_test else ():
+        name = kept.loss.value
+        message = f"`{script.text(kept.store)}` keeps the graph of `{name}` of every step"
+        edit = edits.replace(script.source, kept.loss, f"{name}.detach()")
+        advice = f"gather `{name}.detach()`: the same number, without its graph"
+        risk = Risk.EXACT
+        try:
+            differentiated.check_graph_is_untold(script, kept.loss)
+        except differentiated.NotProven as reason:
+            if reason.is_certain:
+                continue
+            risk = Risk.BEHAVIOR
+        yield Finding(kept.loss, message, Fix((edit,), risk), advice)
 
 
 RULE = Rule(

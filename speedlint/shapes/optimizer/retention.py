@@ -13,8 +13,10 @@ from speedlint.shapes.sync.gradients import is_graphless
 from speedlint.solve.gradients import gradients_off
 from speedlint.solve.loops import Does, Loop
 from speedlint.solve.names import Binding, Kind
+from speedlint.solve.reach import parameter_of
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import all_written, part, written
+from speedlint.source import is_name
 from speedlint.torch.methods import FLOATS, MOVES, RESHAPES
 from speedlint.torch.words import Frequency, Role
 
@@ -31,38 +33,38 @@ class Kept(NamedTuple):
     store: syntax.BaseExpression
 
 
-def kept_loss(script: Script, node: syntax.Node) -> Kept | None:
-    """What a sum, ``total += loss``, a list, ``losses.append(loss)``, or a meter keeps of the step's graph, or None."""
-    gathered = _gathered(script, node)
-    loss = _core(script, gathered[1]) if gathered is not None else None
-    if gathered is None or loss is None or script.frequency(node) is not Frequency.STEP:
-        return None
-    store = gathered[0]
-    if not _may_be_tensor(script, loss) or not is_differentiated(script, loss) or is_graphless(script, loss):
-        return None
-    if isinstance(node, syntax.Call) and not _is_append(node) and not _sums_up(script, node):
-        return None
-    if _is_of_one_step(script, node) or gradients_off(script, node) is not False:
-        return None
-    if not _starts_outside(script, store, node):
-        return None
-    return Kept(loss, store)
+def kept_losses(script: Script, node: syntax.Node) -> Iterator[Kept]:
+    """What a sum, ``total += loss``, a list, ``losses.append(loss)``, or a meter keeps of the step's graph."""
+    for store, value in _gathered(script, node):
+        loss = _core(script, value)
+        if loss is None or script.frequency(node) is not Frequency.STEP:
+            continue
+        if not _may_be_tensor(script, loss) or not is_differentiated(script, loss) or is_graphless(script, loss):
+            continue
+        if isinstance(node, syntax.Call) and not _is_append(node) and not _sums_up(script, node, value):
+            continue
+        if _is_of_one_step(script, node) or gradients_off(script, node) is not False:
+            continue
+        if _starts_outside(script, store, node):
+            yield Kept(loss, store)
 
 
-def _gathered(script: Script, node: syntax.Node) -> tuple[syntax.BaseExpression, syntax.BaseExpression] | None:
+def _gathered(script: Script, node: syntax.Node) -> Iterator[tuple[syntax.BaseExpression, syntax.BaseExpression]]:
     match node:
         case syntax.AugAssign(target=target, operator=syntax.AddAssign(), value=value):
-            return target, value
+            yield target, value
         case syntax.Assign(
             targets=[syntax.AssignTarget(target=target)],
             value=syntax.BinaryOperation(left=left, operator=syntax.Add(), right=right),
         ):
             if _is_weighed(script, left, target):
-                return target, right
-            return (target, left) if _is_weighed(script, right, target) else None
-        case syntax.Call(func=syntax.Attribute(value=store), args=[syntax.Arg(keyword=None, star="", value=value), *_]):
-            return (store, value) if isinstance(script.source.parents[node], syntax.Expr) else None
-    return None
+                yield target, right
+            elif _is_weighed(script, right, target):
+                yield target, left
+        case syntax.Call(func=syntax.Attribute(value=store), args=args):
+            if isinstance(script.source.parents[node], syntax.Expr):
+                given = (arg for i, arg in enumerate(args) if not arg.star and (arg.keyword is not None or i == 0))
+                yield from ((store, arg.value) for arg in given)
 
 
 def _is_weighed(script: Script, expression: syntax.BaseExpression, target: syntax.BaseExpression) -> bool:
@@ -79,30 +81,72 @@ def _is_append(call: syntax.Call) -> bool:
     return isinstance(call.func, syntax.Attribute) and call.func.attr.value == "append" and len(call.args) == 1
 
 
-def _sums_up(script: Script, call: syntax.Call) -> bool:
-    """Whether a method of the project adds its first argument, as it is, to a sum or list of its object."""
-    callee = script.callee(call)
+def _sums_up(script: Script, call: syntax.Call, given: syntax.BaseExpression) -> bool:
+    """Whether a method of the project adds an argument, as it is, to a sum or list of its object."""
+    callee, arg = script.callee(call), script.source.parents[given]
     if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.node.decorators:
         return False
     other, method = callee.script, callee.node
-    if other.names.owner(method) is None or len(method.params.params) < 2:
+    if other.names.owner(method) is None or gradients_off(other, method.body) is not False:
         return False
-    value = method.params.params[1]
+    assert isinstance(arg, syntax.Arg)
+    value = parameter_of(script, callee, call, arg)
+    if value is None:
+        named = method.params.star_kwarg
+        return isinstance(named, syntax.Param) and arg.keyword is not None and _sums_up_each(other, method, named)
     uses = other.names.uses(value)
     if any(binding.kind is not Kind.PARAMETER for use in uses for binding in other.names.reaching(use)):
         return False
-    return any(_is_summed(other, use) for use in uses) and gradients_off(other, method.body) is False
+    return any(_is_summed(other, use) for use in uses)
 
 
-def _is_summed(script: Script, use: syntax.Name) -> bool:
+def _sums_up_each(script: Script, method: syntax.FunctionDef, named: syntax.Param) -> bool:
+    """Whether a method adds up each of its ``**kwargs`` by its name: ``for k in kwargs: self.sum[k] += kwargs[k]``."""
+    for loop in script.source.inside(method.body, syntax.For):
+        match loop:
+            case syntax.For(target=syntax.Name() as key, iter=syntax.Name() as gone_over) if _stands_for(
+                script, gone_over, named
+            ):
+                entries = (each for each in script.source.inside(loop.body, syntax.Subscript) if _key(each) == key.value)
+                if any(
+                    isinstance(each.value, syntax.Name)
+                    and _stands_for(script, each.value, named)
+                    and _is_summed(script, each)
+                    for each in entries
+                ):
+                    return True
+            case syntax.For(
+                target=syntax.Tuple(elements=[_, syntax.Element(value=syntax.Name() as entry)]),
+                iter=syntax.Call(func=syntax.Attribute(value=syntax.Name() as gone_over, attr=syntax.Name("items"))),
+            ) if _stands_for(script, gone_over, named):
+                if any(_is_summed(script, use) for use in script.names.uses(entry)):
+                    return True
+    return False
+
+
+def _key(entry: syntax.Subscript) -> str | None:
+    """The variable by which an entry is taken: ``k`` of ``kwargs[k]``."""
+    match entry.slice:
+        case [syntax.SubscriptElement(slice=syntax.Index(value=syntax.Name(value=name)))]:
+            return name
+    return None
+
+
+def _stands_for(script: Script, name: syntax.Name, parameter: syntax.Param) -> bool:
+    return [each.node for each in script.names.reaching(name)] == [parameter]
+
+
+def _is_summed(script: Script, use: syntax.Node) -> bool:
     node: syntax.Node = use
     while isinstance(parent := script.source.parents[node], syntax.BinaryOperation):
         if not isinstance(parent.operator, _ARITHMETIC):
             return False
         node = parent
     match parent:
-        case syntax.AugAssign(target=syntax.Attribute(value=syntax.Name("self")), operator=syntax.AddAssign()):
-            return script.source.enclosing(parent, syntax.If, syntax.With, syntax.Try) is None
+        case syntax.AugAssign(target=target, operator=syntax.AddAssign(), value=value) if value is node:
+            held = target.value if isinstance(target, syntax.Subscript) else target
+            is_own = isinstance(held, syntax.Attribute) and is_name(held.value, "self")
+            return is_own and script.source.enclosing(parent, syntax.If, syntax.With, syntax.Try) is None
     return False
 
 
@@ -163,6 +207,9 @@ def _starts_at(script: Script, backward: syntax.Call, loss: syntax.Name) -> bool
 
 def _is_part(script: Script, whole: syntax.BaseExpression, loss: syntax.Name, depth: int) -> bool:
     """Whether the backward pass of an expression runs through the variable: it is it, scaled by numbers, or made of it."""
+    match whole:
+        case syntax.BinaryOperation(left=left, operator=operator, right=right) if isinstance(operator, _ARITHMETIC):
+            return any(_is_part(script, side, loss, depth) for side in (left, right))
     core = _core(script, whole)
     if core is None or depth > _DEPTH:
         return False
