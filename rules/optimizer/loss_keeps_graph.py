@@ -57,6 +57,7 @@ from speedlint import edits
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Risk, Rule, Worth
+from speedlint.shapes import worth
 from speedlint.shapes.optimizer import differentiated, retention
 
 
@@ -82,4 +83,5 @@ RULE = Rule(
     check=check,
     triggers=(b"+", b".append(", b".update("),
     worth=Estimate(Worth.UNKNOWN, "memory grows with every step"),
+    cause=worth.one_step("SPD504"),
 )
