@@ -239,3 +239,34 @@ for rows in torch.utils.data.DataLoader(torch.load("rows.pt"), batch_size=64, nu
 def test_turns_within_a_step_are_no_steps(project: Project, run: str) -> None:
     project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
     assert len(project.findings(project.write("train.py", WITHIN.format(run=run)))) == 1
+
+
+NESTED = """
+import torch
+
+model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(30)]).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step, rows in enumerate(torch.utils.data.DataLoader(torch.load("rows.pt"), batch_size=64, num_workers=4)):
+    loss = model(rows.cuda()).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    for k in {turns}:
+        if {test}:
+            print(loss.item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("turns", "test", "found"),
+    [
+        ("range(4)", "(step * 4 + k) % 1000 == 0", 0),
+        ("range(step * 4, step * 4 + 4)", "k % 1000 == 0", 0),
+        ("range(4)", "step % 50 == 0 and k == 0", 0),
+        ("range(4)", "k % 2 == 0", 1),
+        ("range(4)", "k == 3", 1),
+    ],
+)
+def test_turns_within_a_step_beside_its_number(project: Project, turns: str, test: str, found: int) -> None:
+    project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
+    assert len(project.findings(project.write("train.py", NESTED.format(turns=turns, test=test)))) == found

@@ -345,11 +345,11 @@ class Script:
     @once(False)
     def on_gpu(self) -> bool:
         """Whether a script of the program shows that it trains on a GPU. Others do not show it of one that certainly
-        moves nothing there, nor does one show it that feeds its networks from the host."""
+        moves nothing there, nor does one show it that makes a device and puts nothing on it."""
         from speedlint.solve import unmoved
 
         shown = any(script.roles.shows_gpu() for script in self.everywhere(*library.GPU_MARKS))
-        return shown and not unmoved.never_moves(self) and not unmoved.feeds_from_host(self)
+        return shown and not unmoved.never_moves(self) and not unmoved.only_names_device(self)
 
     def everywhere(self, *marks: Mark) -> Iterator[Script]:
         """This script, and the others of its programs whose text holds one of ``marks`` (all without any), nearest first."""

@@ -672,8 +672,8 @@ class Guards:
         period = self.script.constant(expression.right)
         if period is not None and period.value == 1:
             return False
-        counted = (each for name in self.script.source.inside(expression.left, syntax.Name) for each in self._bound(name))
-        return not any(map(self._turns_within_step, counted))
+        counted = [self._bound(name) for name in self.script.source.inside(expression.left, syntax.Name)]
+        return not (any(counted) and all(map(self._turns_within_step, itertools.chain.from_iterable(counted))))
 
     def _bound(self, name: syntax.Name) -> list[Binding]:
         return self.script.names.reaching(name) if not isinstance(self.script.source.parents[name], syntax.Attribute) else []
@@ -681,7 +681,10 @@ class Guards:
     def _turns_within_step(self, binding: Binding) -> bool:
         """Whether a variable counts the turns of a loop that lies within one step, as over the layers of a network."""
         loop = self._loop_of(binding)
-        return loop is not None and self.script.loops.frequency(loop) in FREQUENT
+        if loop is None or self.script.loops.frequency(loop) not in FREQUENT:
+            return False
+        names = self.script.source.inside(loop.iter, syntax.Name)
+        return not any(self.script.role(name) is Role.NUMBER and self._counts(name) for name in names)
 
 
 def _leaving(block: syntax.IndentedBlock, child: syntax.Node) -> Iterator[syntax.If]:

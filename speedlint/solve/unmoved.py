@@ -1,8 +1,8 @@
 """Trainings that stay on the CPU although other scripts of their project train on a GPU, or although they speak of one.
 
 Only what such a script runs counts: the definitions that its names lead to, and the top level of the modules that these
-import. A script that borrows one function from another one's file does not train where that one does. Nor does one train on
-a GPU that puts its networks there, if at all, and hands them what lies on the host: torch refuses that where there is one.
+import. A script that borrows one function from another one's file does not train where that one does; nor does one that
+makes a device and puts nothing there.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from speedlint.facts import syntax
 from speedlint.solve.changing import is_at_the_top
 from speedlint.solve.flow import once
 from speedlint.solve.names import Kind
-from speedlint.source import is_name
-from speedlint.torch import library
-from speedlint.torch.words import Frequency, Place, Role
+from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -24,13 +22,12 @@ if TYPE_CHECKING:
 _SPEAKS_OF_DEVICES = re.compile(rb"(?i)cuda|gpu|device|parallel|accelerat|deepspeed")
 _LEADS_ANYWHERE = frozenset({"__import__", "eval", "exec", "globals", "import_module", "instantiate", "locate"})
 """Calls after which any definition may run."""
-_MOVES_BATCHES = re.compile(
-    rb"(?i)parallel|accelerat|lightning|trainer\b|fabric|ignite|fastai|deepspeed|todevice|to_device|default_(?:device|tensor_type)"
-    rb"|torch\.load\(|cuda\.\w*Tensor|with\s+torch\.(?:cuda\.)?device|map_location|prefetch|torch_xla|non_blocking"
+_MAY_PUT = re.compile(
+    rb"(?i)\.to\b|\.cuda\b(?!\s*\.)|parallel|accelerat|lightning|trainer\b|fabric|ignite|fastai|deepspeed|distributed"
+    rb"|todevice|to_device|device_map|default_(?:device|tensor_type)|torch\.load\(|cuda\.\w*Tensor|map_location|prefetch"
+    rb"|torch_xla|fully_shard|cupy|cudf|dlpack|safetensors|getattr|methodcaller|globals\("
 )
-"""What may put tensors on a GPU without a move that is seen, or read some that were saved there."""
-_ASKS_ALONE = ("torch.device", "torch.cuda.", "print", "str", "isinstance")
-"""Calls that put nothing on a device that they are handed."""
+"""What may put something on a GPU, or read what was saved there, beside a device that is handed to what makes a tensor."""
 _MOST_PIECES = 400
 """Definitions and statements that are followed; where a script runs more it is not said to stay on the CPU."""
 
@@ -45,47 +42,30 @@ def never_moves(script: Script) -> bool:
 
 
 @once(False)
-def feeds_from_host(script: Script) -> bool:
-    """Whether a training puts nothing on a device but networks, and hands these in its steps what lies on the host."""
-    if not script.loops.steps or script.program.mentions(script, _MOVES_BATCHES):
+def only_names_device(script: Script) -> bool:
+    """Whether a training makes a device, and nothing of its program puts anything there."""
+    if not script.loops.steps or script.program.mentions(script, _MAY_PUT):
         return False
-    if any(_puts_other(each) for each in script.everywhere(*library.GPU_MARKS, b"device")):
-        return False
-    loops = [loop for loop in script.loops.all if script.loops.kind(loop) is Frequency.STEP]
-    fed = [call for loop in loops for call in script.source.inside(loop.body, syntax.Call) if _is_network(script, call)]
-    return any(_lies_on_host(script, arg.value) for call in fed for arg in call.args)
+    return not any(_uses_device(each) for each in script.everywhere(b"cuda", b"device"))
 
 
-def _is_network(script: Script, call: syntax.Call) -> bool:
-    module = call.func
-    if isinstance(module, syntax.Attribute) and module.attr.value == "forward":
-        module = module.value
-    return script.name(module) is None and script.role(module) is Role.MODULE
+def _uses_device(script: Script) -> bool:
+    """Whether a file may do more with a device than to keep it and hand it on to functions of the project."""
+    named = (*script.source.of(syntax.Name), *script.source.of(syntax.Attribute))
+    return any(script.role(each) is Role.DEVICE and not _is_kept(script, each) for each in named)
 
 
-def _lies_on_host(script: Script, expression: syntax.BaseExpression) -> bool:
-    value = script.value(expression)
-    return value.role in (Role.BATCH, Role.TENSOR) and value.place is Place.HOST and not value.assumed
-
-
-def _puts_other(script: Script) -> bool:
-    """Whether a file may put anything but a network on a device, or make it there."""
-    for call in script.method_calls("to", "cuda"):
-        assert isinstance(call.func, syntax.Attribute)
-        is_away = script.roles.calls.place_of_move(call, Place.HOST) is not Place.HOST
-        if is_away and script.role(call.func.value) is not Role.MODULE:
+def _is_kept(script: Script, device: syntax.BaseExpression) -> bool:
+    match script.source.parents[device]:
+        case syntax.Assign() | syntax.AssignTarget() | syntax.AnnAssign() | syntax.Param():
             return True
-    return any(_is_handed_device(script, call) for call in script.source.of(syntax.Call))
-
-
-def _is_handed_device(script: Script, call: syntax.Call) -> bool:
-    """Whether a library's function is handed a device, for what it makes."""
-    if isinstance(call.func, syntax.Attribute) and call.func.attr.value in ("to", "cuda"):
-        return False
-    devices = [arg for arg in call.args if is_name(arg.keyword, "device") or script.role(arg.value) is Role.DEVICE]
-    if not devices or script.callee(call) is not None or script.definition(call.func) is not None:
-        return False
-    return not (script.name(call.func) or "").startswith(_ASKS_ALONE)
+        case syntax.Attribute(value=holder, attr=name):
+            return device is name or (device is holder and name.value == "type")
+        case syntax.Arg(star="", keyword=keyword) as arg:
+            call = script.source.parents[arg]
+            assert isinstance(call, syntax.Call)
+            return device is keyword or script.callee(call) is not None or script.is_call_to(call, "print")
+    return False
 
 
 class _Run:
