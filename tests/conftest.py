@@ -21,6 +21,9 @@ TOY_RULES = ROOT / "tests" / "toy_rules"
 # the collector does, and a sixth of the time of the tests.
 gc.set_threshold(200_000, 20, 20)
 
+# The trainings that tests start are small, and run beside others: their threads would only wait for one another.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # Where no bytecode is kept, each of the processes that tests start compiles all of speedlint again (0.7 s of CPU time).
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 

@@ -144,7 +144,14 @@ def test_of_a_project_in_two_files(tmp_path: Path, strangers: set[str]) -> None:
     assert not strangers
 
 
-@pytest.mark.parametrize("project", sorted((ROOT / "fixtures" / "projects").iterdir()), ids=lambda path: path.name)
+PROJECTS = sorted((ROOT / "fixtures" / "projects").iterdir())
+
+
+@pytest.mark.parametrize(
+    "project",
+    [PROJECTS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in PROJECTS[1:])],
+    ids=lambda path: path.name,
+)
 def test_of_real_projects(project: Path, strangers: set[str]) -> None:
     check(project, project / "train.py")
     assert not strangers
