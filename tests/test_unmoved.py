@@ -245,3 +245,43 @@ def test_a_device_that_nothing_is_put_on(project: Project) -> None:
 )
 def test_a_device_that_may_be_used(project: Project, parts: dict[str, str]) -> None:
     assert _named(project, **parts)
+
+
+MADE_THERE = """
+import torch
+from torch import nn
+
+device = {device}
+
+
+class Net(nn.Module):
+    def __init__(self, where):
+        super().__init__()
+        self.layers = nn.Sequential(*[nn.Linear(64, 64, device=where) for _ in range(30)])
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def chosen():
+    return device
+
+
+model = Net(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = 0.0
+for step in range(1000):
+    loss = model(torch.randn(64, 64, device={where})).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss.item()
+print(total)
+"""
+
+
+@pytest.mark.parametrize("device", ['"cuda"', '"cuda" if torch.cuda.is_available() else "cpu"', 'torch.device("cuda")'])
+@pytest.mark.parametrize("where", ["device", "chosen()", "None or device"])
+def test_what_is_made_on_a_device_by_any_name(project: Project, device: str, where: str) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    assert project.findings(project.write("train.py", MADE_THERE.format(device=device, where=where)))

@@ -14,6 +14,7 @@ from speedlint.facts import syntax
 from speedlint.solve.changing import is_at_the_top
 from speedlint.solve.flow import once
 from speedlint.solve.names import Kind
+from speedlint.source import is_name
 from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
@@ -51,11 +52,23 @@ def only_names_device(script: Script) -> bool:
 
 def _uses_device(script: Script) -> bool:
     """Whether a file may do more with a device than to keep it and hand it on to functions of the project."""
-    named = (*script.source.of(syntax.Name), *script.source.of(syntax.Attribute))
-    return any(script.role(each) is Role.DEVICE and not _is_kept(script, each) for each in named)
+    source = script.source
+    texts = (each for each in source.of(syntax.SimpleString) if str(each.evaluated_value).startswith("cuda"))
+    around = (source.enclosing(each, syntax.Call) for each in texts)
+    if any(call is None or not script.is_call_to(call, "torch.device") for call in around):
+        return True
+    named = (arg for arg in source.of(syntax.Arg) if is_name(arg.keyword, "device"))
+    if any(not _is_of_project(script, source.parents[arg]) for arg in named):
+        return True
+    devices = (each for kind in (syntax.Name, syntax.Attribute, syntax.Call) for each in source.of(kind))
+    return any(script.role(each) is Role.DEVICE and not _is_kept(script, each) for each in devices)
 
 
-def _is_kept(script: Script, device: syntax.BaseExpression) -> bool:
+def _is_of_project(script: Script, call: syntax.Node) -> bool:
+    return isinstance(call, syntax.Call) and script.callee(call) is not None
+
+
+def _is_kept(script: Script, device: syntax.Node) -> bool:
     match script.source.parents[device]:
         case syntax.Assign() | syntax.AssignTarget() | syntax.AnnAssign() | syntax.Param():
             return True
@@ -63,8 +76,7 @@ def _is_kept(script: Script, device: syntax.BaseExpression) -> bool:
             return device is name or (device is holder and name.value == "type")
         case syntax.Arg(star="", keyword=keyword) as arg:
             call = script.source.parents[arg]
-            assert isinstance(call, syntax.Call)
-            return device is keyword or script.callee(call) is not None or script.is_call_to(call, "print")
+            return device is keyword or _is_of_project(script, call) or script.is_call_to(call, "print")
     return False
 
 
