@@ -287,7 +287,7 @@ class Program:
             most = _MOST_IMPORTERS if marks else _MOST_USERS
             is_much = self.fitting(chosen, _MOST_BYTES) < len(chosen)
             if len(chosen) > most or is_much:
-                limit = f"{most}" if len(chosen) > most else f"{_MOST_BYTES // 1000} kB together"
+                limit = f"{most} files" if len(chosen) > most else f"{_MOST_BYTES // 1000} kB together"
                 what = f"calls were not followed into all files that import a module, where they are over {limit}"
                 self._imports.bound(what, script.key)
             self._users[key] = tuple(chosen) if len(chosen) <= most and not is_much else ()
