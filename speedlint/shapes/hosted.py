@@ -102,18 +102,23 @@ def _is_moved_to_host_alone(script: Script) -> bool:
     defaults = (place.values.default_of(option) for place, option in options)
     if any(default is not None and default.value == _OFF_AT[_DEVICE] for default in defaults):
         return False
-    trained = {id(node) for _, node in trained_modules(script)}
     moves = [
-        (place, move)
-        for place in (script.everywhere(b".to(", b".cuda(") if trained else ())
+        (place, move, place.roles.calls.place_of_move(move, Place.EITHER))
+        for place in script.everywhere(b".to(", b".cuda(")
         for move in place.method_calls("to", "cuda")
-        if isinstance(move.func, syntax.Attribute)
-        and place.name(move.func) is None
+        if place.name(move.func) is None
+    ]
+    chosen = [move for place, move, where in moves if where is Place.HOST and not _is_written_out(place, move)]
+    trained = {id(node) for _, node in trained_modules(script)} if chosen else set()
+    of_trained = {
+        move: where
+        for place, move, where in moves
+        if trained
+        and isinstance(move.func, syntax.Attribute)
         and place.role(move.func.value) is Role.MODULE
         and trained & {id(node) for _, node in roots(place, move.func.value)}
-    ]
-    chosen = [(place, move) for place, move in moves if not _is_written_out(place, move)]
-    is_host = bool(chosen) and all(each.roles.calls.place_of_move(move, Place.EITHER) is Place.HOST for each, move in moves)
+    }
+    is_host = any(move in of_trained for move in chosen) and all(where is Place.HOST for where in of_trained.values())
     return is_host and not any(True for _ in _puts_by_itself(script))
 
 
