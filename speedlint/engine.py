@@ -199,7 +199,7 @@ class Engine:
         if level is Level.WARNING and worth.is_one_wait(estimate):
             asked = durations.why_one_wait_is_nothing if frequency is Frequency.STEP else durations.why_tenths_are_nothing
             if (long := asked(script)) is not None:
-                level, estimate = Level.NOTE, Estimate(Worth.LOW, long)
+                estimate = Estimate(Worth.LOW, long)
         related = finding.related or _callers(script, finding.node, frequency)
         excerpt = [source.line_text(each) for each in range(line, min(end_line + 1, line + _EXCERPT_LINES))]
         return Diagnostic(

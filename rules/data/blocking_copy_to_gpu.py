@@ -29,9 +29,9 @@ for images, labels in loader:
 Exact: later work on the GPU waits for the copy by itself, and without pinned memory the copy blocks as before. It is shown,
 not written, where the device may be Apple's `mps`, where the tensor on the host is changed afterwards, where what is copied
 is computed from the batch first, and where the batch may be an object with its own `to`. It is a note where
-`torch.cuda.synchronize()` follows, which waits for the copy in any case, where the dataset is a handful of rows, where
-its batches are known to be below 100 kilobytes, and where the loader stands in another file and has no workers: it is told
-of there.
+`torch.cuda.synchronize()` follows, which waits for the copy in any case, where the dataset is a handful of rows, where its
+batches are known to be below 100 kilobytes, and where a loader without workers hands out what lies in memory: to pin that
+takes as long as to copy it.
 
 ## Sources
 PyTorch's tutorial on pinned memory and `non_blocking`; the Performance Tuning Guide's section on asynchronous copies.
@@ -49,7 +49,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Fix, Level, Related, Risk, Rule, Worth
 from speedlint.shapes import eras, evaluation, worth
-from speedlint.shapes.data import gathered, pace
+from speedlint.shapes.data import gathered
 from speedlint.shapes.data.batches import (
     are_few,
     are_small,
@@ -62,7 +62,6 @@ from speedlint.shapes.data.batches import (
     one_way,
     refuses,
     unpinned,
-    would_pin_in_process,
 )
 from speedlint.shapes.schedule import periods
 from speedlint.shapes.sync import hidden, reads
@@ -70,9 +69,6 @@ from speedlint.shapes.sync.companions import awaited_anyway
 from speedlint.shapes.sync.streams import blocks
 from speedlint.torch.words import FREQUENT, Frequency
 
-_IN_PROCESS = Estimate(
-    Worth.LOW, "its loader has no workers: to pin in the training's own process takes as long as the copy"
-)
 _WHEN = {
     Frequency.STEP: "on each training step",
     Frequency.EVAL_STEP: "on each evaluation step",
@@ -131,9 +127,8 @@ def _of_rows(call: syntax.Call, rows: gathered.Gathered, script: Script) -> Iter
     if (in_vain := awaited_anyway(script, call)) is not None:
         yield Finding(call, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
         return
-    level = None if script.frequency(call) is Frequency.STEP else Level.NOTE
     advice = f"{_cure(script, rows)}; not written, since its size is not known"
-    yield Finding(call, message, advice=advice, level=level)
+    yield Finding(call, message, advice=advice)
 
 
 def _cure(script: Script, rows: gathered.Gathered) -> str:
@@ -172,18 +167,16 @@ def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield Finding(call, message, advice=f"{advice}; not written: {why}", level=Level.NOTE, related=related)
         return
     is_trifle = loader is not None and loader.pins_for_nothing
-    is_trifle = is_trifle or _is_of_single_pass(call, script) or pace.waits_for_texts(script) or are_small(script, batch)
-    is_trifle = is_trifle or refuses(script, batch)
-    estimate = _IN_PROCESS if would_pin_in_process(script, batch) else None
+    is_trifle = is_trifle or are_few(script, batch) or are_small(script, batch) or _is_of_single_pass(call, script)
     is_hidden = script.value(batch).assumed
-    level = Level.NOTE if is_trifle or is_hidden or estimate is not None or are_few(script, batch) else None
+    level = Level.NOTE if is_trifle or is_hidden or refuses(script, batch) else None
     reason = hazard(script, call, batch)
     if reason is not None:
         advice = f"{advice}; not written: {reason}"
-        yield Finding(call, message, advice=advice, level=level, related=related, worth=estimate)
+        yield Finding(call, message, advice=advice, level=level, related=related)
         return
     fix = Fix((edits.set_argument(script.source, call, _spelled(script, call), "True"),), Risk.EXACT)
-    yield Finding(call, message, fix, advice, level, related, worth=estimate)
+    yield Finding(call, message, fix, advice, level, related)
 
 
 def _spelled(script: Script, call: syntax.Call) -> str:

@@ -84,7 +84,7 @@ def _of_loader(found: Loader) -> Iterator[Finding]:
         return
     if workers.is_off or not found.setting("persistent_workers").is_off or not found.is_read_again or not found.matters:
         return
-    if not found.is_changed_between_reads and not found.goes_on_by_itself:
+    if not found.is_changed_between_reads and not found.is_replaced_between_reads and not found.goes_on_by_itself:
         yield _finding(found, workers)
 
 

@@ -6,8 +6,9 @@ Finds operations whose result is as large as the values on the GPU say, `x[mask]
 call. A warning where the selection is only averaged, summed up or compared by a loss, since a mask as weight gives the same,
 and where it is given a shape at once, as in `similarity[~diagonal].view(n, -1)`, since its number is known then; a note
 where the selected elements themselves are needed, as for boxes and points, and in evaluation. `x[mask] += 1` takes the
-elements out and puts them back, and `x[mask] = y[mask]` takes them from elsewhere, which counts twice; `x[mask] = 0` fills
-without counting, and is left alone.
+elements out and puts them back, and `x[mask] = y[mask]` takes them from elsewhere, which counts twice; so does
+`x[mask] = network(rows)` count, of a network that is run for as many rows; `x[mask] = 0` fills without counting, and is left
+alone.
 
 ## Why it is slow
 Memory for the result can only be taken when its size is known. Python stops until the GPU has done all that was queued
@@ -71,6 +72,10 @@ from speedlint.torch.words import Frequency
 _WEIGHT = "weigh with the mask: `(x * mask).sum() / mask.sum()`, or let the loss ignore what is masked"
 _CHANGED = "change all of it: `x = torch.where(mask, x + 1, x)`, or add the mask itself, which keeps the shape"
 _CHOSEN = "choose among all of both: `x = torch.where(mask, y, x)`, the mask unsqueezed where it has fewer dimensions"
+_FILLED = (
+    "run the network for all rows, with zeros where there is nothing to run it for, and choose: "
+    "`x = torch.where(mask, y, x)`"
+)
 _NEEDED = "keep it if the elements themselves are needed; `torch.where(mask, x, other)` keeps the shape where they are not"
 
 _INDEXED = (
@@ -81,6 +86,7 @@ _ONCE = "the mask is the same each time: take its indices once, `index = mask.no
 _AVOIDED = (
     (shapes.is_of_kept_mask, _ONCE),
     (shapes.is_changed, _CHANGED),
+    (shapes.is_filled, _FILLED),
     (shapes.is_only_reduced, _WEIGHT),
     (shapes.is_put_back, _CHOSEN),
     (shapes.is_regular, _INDEXED),

@@ -61,8 +61,8 @@ or converts it now and then. It is not written where the program counts on what 
 goes on after an error that the read or a division may raise, where factors or differences leave too little of single
 precision (a variance made of squares), or where a text or another file may ask for the function or the sum.
 
-It is a note where one wait is nothing beside its step: one over volumes, boxes, seconds of sound or large batches of large
-images, one that trains a library's transformer, runs under anomaly detection, or is followed by an evaluation in each turn.
+It is worth little where the step is long beside one wait: over volumes, boxes, seconds of sound or large batches of large
+images, with a library's transformer, or under anomaly detection. It is a note where an evaluation follows in each turn.
 
 ## Sources
 PyTorch's performance tuning guide: avoid unnecessary CPU-GPU synchronisation; it names `.item()` and printing a tensor.

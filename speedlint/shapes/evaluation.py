@@ -16,7 +16,7 @@ from speedlint.solve.loops import Does
 from speedlint.solve.terms import Definition
 from speedlint.source import is_target
 from speedlint.torch import library
-from speedlint.torch.methods import CASTS, DETACHES, GRAPHLESS, MOVES, VIEWS
+from speedlint.torch.methods import CASTS, DETACHES, GRAPHLESS, MAKES_ANEW, MOVES, VIEWS
 from speedlint.torch.words import Frequency, Role
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ _EVALUATES = re.compile(
 """What the name of a function that evaluates has as a word, or begins one with: ``retrieval_loss`` is none."""
 _NEEDS = "requires_grad"
 _ENDS = DETACHES | GRAPHLESS
+_GIVES_TENSORS = VIEWS | MOVES | CASTS | MAKES_ANEW
 _DEPTH = 5
 
 
@@ -333,11 +334,13 @@ def _ways(script: Script, node: syntax.BaseExpression, depth: int) -> Iterator[b
             is_called = isinstance(call, syntax.Call) and call.func is parent
             if name in _ENDS:
                 yield True
-            elif is_called and name not in VIEWS | MOVES | CASTS:
+            elif is_called and name not in _GIVES_TENSORS:
                 yield False
             else:
                 yield from _ways(script, call if isinstance(call, syntax.Call) and is_called else parent, depth)
         case syntax.Subscript(value=value) if value is node:
+            yield from _ways(script, parent, depth)
+        case syntax.BinaryOperation() | syntax.UnaryOperation():
             yield from _ways(script, parent, depth)
         case syntax.Assign(targets=[syntax.AssignTarget(target=target)], value=value) if value is node and depth:
             parts = [each.value for each in target.elements] if isinstance(target, syntax.Tuple) else [target]

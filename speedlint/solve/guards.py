@@ -16,7 +16,7 @@ from speedlint.solve.unpacking import all_written, written
 from speedlint.solve.values import option_of
 from speedlint.source import is_name, is_none, is_target, last_statement, leaves
 from speedlint.torch import library
-from speedlint.torch.words import FREQUENT, Frequency, Role
+from speedlint.torch.words import FREQUENT, Frequency, Place, Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -335,22 +335,25 @@ class Guards:
         return None
 
     def is_without_gpu(self, node: syntax.Node) -> bool:
-        """Whether a line runs only where there is no GPU: where ``torch.cuda.is_available()`` does not hold."""
-        branch = next(self.script.order.under(node), None) or self.script.function(node)
-        if branch is None:
-            return False
-        return self._is_branch_without_gpu(branch)
-
-    @once(False)
-    def _is_branch_without_gpu(self, branch: syntax.Node) -> bool:
-        condition = self.script.source.parents[branch]
-        if isinstance(branch, syntax.FunctionDef):
-            return self.is_without_gpu(branch)
-        if isinstance(condition, (syntax.If, syntax.IfExp)):
-            is_met = branch is condition.body
-            if self.asks_for_gpu(condition.test) is (not is_met):
+        """Whether a line runs only where there is no GPU, or for what lies on none: where ``torch.cuda.is_available()`` does
+        not hold, or behind ``if x.is_cuda: return``."""
+        child = node
+        for up in self.script.source.ancestors(node):
+            if any(self._finds_what_is_on_gpu(test) is (not is_met) for test, is_met in deciding_tests(up, child)):
                 return True
-        return self.is_without_gpu(condition)
+            child = up
+        return False
+
+    @once(None)
+    def _finds_what_is_on_gpu(self, test: syntax.BaseExpression) -> bool | None:
+        """Like ``asks_for_gpu``; True too where a condition asks whether a tensor lies on one, ``x.is_cuda``."""
+        match test:
+            case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
+                found = self._finds_what_is_on_gpu(inner)
+                return None if found is None else not found
+            case syntax.Attribute(value=tensor, attr=syntax.Name("is_cuda")):
+                return True if self.script.value(tensor).place is not Place.HOST else None
+        return self.asks_for_gpu(test)
 
     def asks_for_gpu(self, test: syntax.BaseExpression) -> bool | None:
         """Whether a condition holds just where there is a GPU, True, or just where there is none, False; None for others."""

@@ -200,20 +200,6 @@ def are_small(script: Script, batch: syntax.BaseExpression) -> bool:
     return bool(loaders) and all(each.has_small_batches for each in loaders)
 
 
-def would_pin_in_process(script: Script, batch: syntax.BaseExpression) -> bool:
-    """Whether the batch's loader, or where it is not in sight each loader of the training, stands in another file and has
-    neither workers nor pinned memory: the training's own process would pin, which takes as long as the copy."""
-    found = source_loader(script, batch)
-    loaders = [found] if found is not None else [each for each in near(script) if each.matters]
-    return bool(loaders) and all(
-        each.script is not script
-        and not each.hides_arguments
-        and each.setting("num_workers").is_off
-        and each.setting("pin_memory").is_off
-        for each in loaders
-    )
-
-
 def is_copied(found: Loader) -> bool:
     """Whether a copy of the loader's batches, as they come, to a GPU is seen, or may happen out of sight: what is computed
     from them first, ``x.float().to(device)``, is not where they were pinned."""

@@ -141,7 +141,14 @@ class Loader:
     def needs_workers(self) -> bool:
         """Whether it has no workers, and its items surely take time to make, while the training waits for them."""
         is_in_sight = not self.is_in_memory and not self.is_iterable and not self.is_made_of_anything
+        is_in_sight = is_in_sight and not self._hands_on_what_is_not_seen
         return self.setting("num_workers").is_off and is_in_sight and bool(self.matters)
+
+    @property
+    def _hands_on_what_is_not_seen(self) -> bool:
+        """Whether it makes no batches, of items of a dataset out of sight: that may be iterable, or make them itself."""
+        size = self.parameter("batch_size")
+        return size is not None and is_name(size, "None") and not all(origin.is_known for origin in self.origins)
 
     @property
     def pins_for_nothing(self) -> bool:
@@ -309,6 +316,23 @@ class Loader:
                 uses = (*_as_dataset(self.uses), *reach.uses(origin.script, origin.node))
                 if any(not _read_by_items(origin.definition).isdisjoint(_set_by(origin.definition, use)) for use in uses):
                     return True
+        return False
+
+    @property
+    def is_replaced_between_reads(self) -> bool:
+        """Whether a loop that reads it may give its name another loader in each turn, and so reads this one once."""
+        match self.script.source.parents[self.call]:
+            case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)]):
+                source, scope = self.script.source, self.script.names.scope(name)
+                others = [each.node for each in scope.bindings.get(name.value, ()) if each.node is not name]
+                loops = [
+                    loop
+                    for start in self.starts
+                    if start.script is self.script
+                    for loop in source.ancestors(start.node)
+                    if isinstance(loop, syntax.For | syntax.While) and not source.contains(loop, name)
+                ]
+                return any(source.contains(loop.body, other) for loop in loops for other in others)
         return False
 
     @property

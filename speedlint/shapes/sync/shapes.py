@@ -36,10 +36,10 @@ def sized_by_values(script: Script, node: syntax.Call | syntax.Subscript) -> syn
 
 
 def _masked(script: Script, node: syntax.Subscript) -> syntax.BaseExpression | None:
-    """The mask of ``x[mask]`` that is read, also to be changed in place; not only written to."""
-    if (is_target(script.source, node) and not is_changed(script, node)) or isinstance(
-        script.source.parents[node], syntax.Del
-    ):
+    """The mask of ``x[mask]`` that is read, changed in place, or written to with what a network gives: as many rows as it
+    selects. A number is written without a count of them."""
+    is_written = is_target(script.source, node) and not is_changed(script, node) and not is_filled(script, node)
+    if is_written or isinstance(script.source.parents[node], syntax.Del):
         return None
     for element in node.slice:
         if isinstance(element.slice, syntax.Index):
@@ -53,7 +53,7 @@ def _masked(script: Script, node: syntax.Subscript) -> syntax.BaseExpression | N
 def keeps_shape(script: Script, node: syntax.Call | syntax.Subscript) -> bool:
     """Whether a weight, or ``torch.where``, does what is done with a selection, so that nothing of another size is needed;
     or indices that are taken once do."""
-    return any(holds(script, node) for holds in (is_of_kept_mask, is_changed, is_only_reduced, is_put_back))
+    return any(holds(script, node) for holds in (is_of_kept_mask, is_changed, is_filled, is_only_reduced, is_put_back))
 
 
 def is_of_kept_mask(script: Script, node: syntax.Node) -> bool:
@@ -125,6 +125,20 @@ def is_changed(script: Script, node: syntax.Node) -> bool:
     """Whether what a mask selects is changed in place: ``x[mask] += 1`` takes it out and puts it back."""
     parent = script.source.parents[node]
     return isinstance(node, syntax.Subscript) and isinstance(parent, syntax.AugAssign) and parent.target is node
+
+
+def is_filled(script: Script, node: syntax.Node) -> bool:
+    """Whether what a mask selects is set to what a network gives for as many rows: ``values[mask] = network(chosen)``."""
+    match script.source.parents[node]:
+        case syntax.AssignTarget(target=target) as up if target is node:
+            assigned = script.source.parents[up]
+            value = assigned.value if isinstance(assigned, syntax.Assign) else None
+            found = [value] if value is not None else []
+            if isinstance(value, syntax.Name):
+                found += (each.value for each in script.names.reaching(value) if each.value is not None and not each.path)
+            calls = (call for each in found for call in script.source.inside(each, syntax.Call))
+            return any(script.role(call.func) is Role.MODULE for call in calls)
+    return False
 
 
 def is_put_back(script: Script, selected: syntax.Node) -> bool:

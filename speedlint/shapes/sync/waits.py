@@ -135,7 +135,9 @@ def _candidates(script: Script, block: syntax.Node) -> Iterator[tuple[syntax.Bas
     for subscript in script.source.inside(block, syntax.Subscript):
         yield from _implied(script, subscript)
         if shapes.sized_by_values(script, subscript) is not None and (
-            shapes.is_only_reduced(script, subscript) or shapes.is_put_back(script, subscript)
+            shapes.is_only_reduced(script, subscript)
+            or shapes.is_put_back(script, subscript)
+            or shapes.is_filled(script, subscript)
         ):
             yield subscript, subscript
     for loop in script.source.inside(block, syntax.For):
