@@ -12,7 +12,7 @@ from speedlint.shapes.model import networks
 from speedlint.shapes.steps import of_program
 from speedlint.shapes.sync.creation import is_made_elsewhere
 from speedlint.shapes.training import passed_through, roots, same_module, trained_modules
-from speedlint.solve import reach
+from speedlint.solve import passes, reach
 from speedlint.solve.flow import once
 from speedlint.solve.folding import Folding, Frame
 from speedlint.solve.loops import Does
@@ -110,15 +110,32 @@ def _is_of_one(listed: syntax.List | syntax.Tuple) -> bool:
 
 
 def is_for_evaluation(script: Script, call: syntax.Call) -> bool:
-    """Whether what its function runs after a call evaluates, and trains nothing: the training stands before, or in other
-    branches."""
+    """Whether what its function runs after a call evaluates, or switches what the call wraps to evaluation, and trains
+    nothing: the training stands before, in other branches or functions."""
     function, later = script.function(call), Does.NOTHING
+    uses = [use for use in reach.uses(script, call) if use.script is script] if function is not None else []
+    if any(_is_switched(script, use.node) for use in uses) and not any(_is_handed_away(script, use.node) for use in uses):
+        later = Does.EVALUATES
     for kind in (syntax.SimpleStatementLine, syntax.For):
         for each in script.source.inside(function.body, kind) if function is not None else ():
             if script.order.runs_again(call, each):
                 is_pass = isinstance(each, syntax.For) and script.loops.kind(each) is Frequency.EVAL_STEP
                 later |= Does.EVALUATES if is_pass else script.loops.does(each, Does.EVALUATES | Does.STEPS)
     return later == Does.EVALUATES
+
+
+def _is_switched(script: Script, module: syntax.Node) -> bool:
+    """Whether a use of a module puts it in evaluation mode."""
+    method = script.source.parents[module]
+    call = script.source.parents[method] if isinstance(method, syntax.Attribute) else None
+    return isinstance(call, syntax.Call) and passes.is_eval_call(call)
+
+
+def _is_handed_away(script: Script, module: syntax.Node) -> bool:
+    """Whether a use of a module hands it to what is out of sight, which may train it."""
+    up = script.source.parents[module]
+    call = script.source.parents[up] if isinstance(up, syntax.Arg) else None
+    return isinstance(call, syntax.Call) and script.callee(call) is None
 
 
 def is_asked_in_vain(script: Script, wrapper: syntax.Call) -> bool:
