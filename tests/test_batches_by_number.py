@@ -71,7 +71,7 @@ def test_one_item_before_the_training(project: Project) -> None:
 
 
 def test_entries_of_what_is_out_of_sight(project: Project) -> None:
-    assert _found(project, "", 'words, answers in loaders["train"]', "pass") == ["note shown"]
+    assert _found(project, "", 'words, answers in loaders["train"]', "pass") == ["warning shown"]
     assert _found(project, "", 'words, answers in loaders["train"]', "words = model[0].weight") == []
     before = 'loaders = torch.load("loaders.pt", map_location="cuda")'
     assert _found(project, before, 'words, answers in loaders["train"]', "pass") == []

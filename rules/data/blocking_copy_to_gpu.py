@@ -168,8 +168,7 @@ def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     is_trifle = loader is not None and loader.pins_for_nothing
     is_trifle = is_trifle or are_few(script, batch) or are_small(script, batch) or _is_of_single_pass(call, script)
-    is_hidden = script.value(batch).assumed
-    level = Level.NOTE if is_trifle or is_hidden or refuses(script, batch) else None
+    level = Level.NOTE if is_trifle or refuses(script, batch) else None
     reason = hazard(script, call, batch)
     if reason is not None:
         advice = f"{advice}; not written: {reason}"
