@@ -67,6 +67,12 @@ def _taken(script: Script, node: syntax.BaseExpression, depth: int) -> Gathered 
             return Gathered(holder) if is_held and _takes_several(script, node) else None
         case syntax.Call(args=[syntax.Arg(value=inner, star="")]) if script.name(node.func) in _COPIES:
             return _taken(script, inner, depth)
+        case (
+            syntax.Call(args=[_, syntax.Arg(value=inner, star="")])
+            | syntax.ListComp(for_in=syntax.CompFor(iter=inner, inner_for_in=None))
+        ) if isinstance(node, syntax.ListComp) or script.is_call_to(node, "map"):
+            drawn = _transitions(script, inner)
+            return Gathered(drawn, are_transitions=True) if drawn is not None else None
         case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _SAME:
             return _taken(script, inner, depth) if script.name(node.func) is None else None
         case syntax.Name() if depth and len(bindings := script.names.reaching(node)) == 1:
