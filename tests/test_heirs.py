@@ -242,3 +242,47 @@ def test_a_wrapper_of_the_projects_own(project: Project, given: str, handed: str
     project.configure("select = ['SPD101', 'SPD603']\ntorch = '2.13'")
     text = OWN_WRAPPER.format(given=given, handed=handed, width=width)
     assert sorted(each["code"] for each in project.findings(project.write("train.py", text))) == codes
+
+
+BY_CLASS = """
+import torch
+from torch.nn import functional as F
+
+
+class Quiet:
+    def __init__(self, width):
+        self.width = width
+
+    @classmethod
+    def of(cls, width):
+        made = cls(width)
+        made.width += 1
+        return made
+
+    def tell(self, loss):
+        self.width += 1
+
+
+class Loud(Quiet):
+    def tell(self, loss):
+        print(loss.item())
+
+
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+teller = {made}
+for x, y in torch.utils.data.DataLoader(torch.load("rows.pt"), num_workers=4, pin_memory=True):
+    loss = F.mse_loss(model(x.cuda(non_blocking=True)), y.cuda(non_blocking=True))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    teller.tell(loss)
+"""
+
+
+@pytest.mark.parametrize(("made", "waits"), [("Loud.of(3)", 1), ("Quiet.of(3)", 0), ("Loud(3).of(4)", 1)])
+def test_what_a_class_method_makes(project: Project, made: str, waits: int) -> None:
+    """It makes an object of the class that it is called on."""
+    project.configure("select = ['SPD301', 'SPD311']\ntorch = '2.13'")
+    found = project.findings(project.write("train.py", BY_CLASS.format(made=made)))
+    assert len(found) == waits

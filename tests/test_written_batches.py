@@ -61,4 +61,4 @@ def test_batches_of_a_feed_out_of_sight(project: Project) -> None:
     text = text.replace("in loader:", "in loader[0]:")
     (found,) = project.findings(project.write("train.py", text), "--notes")
     assert found["fix"] is None
-    assert found["level"] == "note"
+    assert found["level"] == "warning"

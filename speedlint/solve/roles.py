@@ -32,7 +32,7 @@ from speedlint.solve.terms import (
     join_places,
 )
 from speedlint.solve.unpacking import Path, all_written, key_of, part, written
-from speedlint.solve.values import is_property, needs_no_object, returned
+from speedlint.solve.values import is_class_method, is_property, needs_no_object, returned
 from speedlint.source import is_name, is_none
 from speedlint.torch import distributions, library
 from speedlint.torch.methods import MOVES
@@ -579,6 +579,8 @@ class Roles:
         owner = script.names.owner(function)
         if owner is not None and self._is_self(function, parameter):
             return self.instance(Definition(script, owner))
+        if owner is not None and parameter is _first_parameter(function) and is_class_method(function):
+            return self._own_class(function, owner)
         if parameter is function.params.star_arg:
             beyond = script.values.passed_beyond(function)
             unnamed = [[place.roles.evaluate(each) for each in given] for place, given in beyond]
@@ -697,8 +699,21 @@ class Roles:
         return TENSOR if place in (hook.batch, hook.loss) else None
 
     def _is_self(self, function: syntax.FunctionDef, parameter: syntax.Param) -> bool:
-        first = next(iter((*function.params.posonly_params, *function.params.params)), None)
-        return first is parameter and not needs_no_object(function)
+        return _first_parameter(function) is parameter and not needs_no_object(function)
+
+    def _own_class(self, function: syntax.FunctionDef, owner: syntax.ClassDef) -> Value | None:
+        """What a class method takes as ``cls``: each class that it is called on, or its own where no call is seen."""
+        sites = self.script.call_sites(function)
+        if not sites:
+            return Value(Role.CLASS, definition=Definition(self.script, owner))
+        return join(place.roles._class_of(call.func) for place, call in sites)
+
+    def _class_of(self, method: syntax.BaseExpression) -> Value | None:
+        """The class that a method is taken from, or from an object of it."""
+        asked = self.evaluate(method.value) if isinstance(method, syntax.Attribute) else UNKNOWN
+        if asked is None or asked.definition is None or not isinstance(asked.definition.node, syntax.ClassDef):
+            return asked and UNKNOWN
+        return Value(Role.CLASS, definition=asked.definition)
 
     def _default(self, parameter: syntax.Param) -> Value | None:
         return self.evaluate(parameter.default) if parameter.default is not None else None
@@ -1537,6 +1552,10 @@ def _as_batch(value: Value | None) -> Value | None:
     """A tensor of an item, which is copied to a device as a loader's batch is."""
     is_data = value is not None and value.role is Role.TENSOR and value.place is Place.HOST
     return Value(Role.BATCH, Place.HOST) if is_data else value
+
+
+def _first_parameter(function: syntax.FunctionDef) -> syntax.Param | None:
+    return next(iter((*function.params.posonly_params, *function.params.params)), None)
 
 
 def _is_reduction(value: syntax.Node | None) -> bool:

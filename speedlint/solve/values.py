@@ -675,6 +675,11 @@ def needs_no_object(function: syntax.FunctionDef) -> bool:
     return _is_decorated(function, "staticmethod", "classmethod")
 
 
+def is_class_method(function: syntax.FunctionDef) -> bool:
+    """Whether a method takes its class in place of an object."""
+    return _is_decorated(function, "classmethod")
+
+
 def is_property(method: Definition) -> bool:
     """Whether a method runs where its name is read."""
     return isinstance(method.node, syntax.FunctionDef) and _is_decorated(method.node, "property", "cached_property")

@@ -113,8 +113,9 @@ def is_for_evaluation(script: Script, call: syntax.Call) -> bool:
     """Whether what its function runs after a call evaluates, or switches what the call wraps to evaluation, and trains
     nothing: the training stands before, in other branches or functions."""
     function, later = script.function(call), Does.NOTHING
-    uses = [use for use in reach.uses(script, call) if use.script is script] if function is not None else []
-    if any(_is_switched(script, use.node) for use in uses) and not any(_is_handed_away(script, use.node) for use in uses):
+    uses = [use.node for use in reach.uses(script, call) if use.script is script and script.function(use.node) is function]
+    is_switched = any(_is_switched(script, use) for use in uses)
+    if function is not None and is_switched and not any(_is_handed_away(script, use) for use in uses):
         later = Does.EVALUATES
     for kind in (syntax.SimpleStatementLine, syntax.For):
         for each in script.source.inside(function.body, kind) if function is not None else ():
@@ -132,10 +133,15 @@ def _is_switched(script: Script, module: syntax.Node) -> bool:
 
 
 def _is_handed_away(script: Script, module: syntax.Node) -> bool:
-    """Whether a use of a module hands it to what is out of sight, which may train it."""
+    """Whether a use of a module keeps it for other functions, or hands it to what is out of sight: these may train it."""
     up = script.source.parents[module]
-    call = script.source.parents[up] if isinstance(up, syntax.Arg) else None
-    return isinstance(call, syntax.Call) and script.callee(call) is None
+    match up:
+        case syntax.Arg():
+            call = script.source.parents[up]
+            return isinstance(call, syntax.Call) and script.callee(call) is None
+        case syntax.Assign(targets=targets):
+            return not all(isinstance(each.target, syntax.Name) for each in targets)
+    return not isinstance(up, syntax.Attribute | syntax.Call)
 
 
 def is_asked_in_vain(script: Script, wrapper: syntax.Call) -> bool:
