@@ -61,3 +61,44 @@ def test_what_is_set_before_the_network_is_put_on_its_device(project: Project, m
     text = TEXT.replace("MADE", makes)
     (found,) = project.findings("--notes", project.write("train.py", text))
     assert line in text.splitlines()[found["line"] - 1]
+
+
+SETTINGS = """
+import torch
+
+device: torch.device
+{binds}
+"""
+SUMS = """
+import torch
+import settings
+
+model = torch.nn.Linear(512, 512).to(settings.device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = torch.zeros(1, device=settings.device)
+for x in torch.utils.data.DataLoader(torch.load("rows.pt"), num_workers=4, pin_memory=True):
+    loss = model(x.to(settings.device, non_blocking=True)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss.detach()
+    print(total.item())
+"""
+GPU = 'device = torch.device("cuda")'
+HOST = 'device = torch.device("cpu")'
+
+
+@pytest.mark.parametrize(
+    ("binds", "waits"),
+    [
+        (f"if torch.cuda.is_available():\n    {GPU}\nelse:\n    {HOST}", 1),
+        (f"{GPU}\nif not torch.cuda.is_available():\n    {HOST}", 1),
+        (f"{GPU}\n{HOST}", 0),
+        (f"{HOST}\n{GPU}", 1),
+    ],
+)
+def test_a_device_that_a_module_binds_in_branches(project: Project, binds: str, waits: int) -> None:
+    """Another file gets the last one that stands in any case, or one of those in branches further down."""
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    project.write("settings.py", SETTINGS.format(binds=binds))
+    assert len(project.findings(project.write("train.py", SUMS))) == waits

@@ -97,7 +97,31 @@ class Guards:
                 return Frequency.EPOCH
             case syntax.Name():
                 return self._name_holds(test)
+            case syntax.Call():
+                return self._answer_holds(test)
         return Frequency.STEP
+
+    @once(Frequency.STEP)
+    def _answer_holds(self, call: syntax.Call) -> Frequency:
+        """How often a function of the project's gives what holds: ``if is_due(step):``, asked in each step."""
+        callee = self.script.callee(call)
+        if callee is None or not isinstance(callee.node, syntax.FunctionDef):
+            return Frequency.STEP
+        script, guards = callee.script, callee.script.loops.guards
+        given = (
+            each for each in script.source.inside(callee.node.body, syntax.Return) if script.function(each) is callee.node
+        )
+        often = (min(guards.holds(each.value), guards.within(each, callee.node)) for each in given if each.value is not None)
+        return max(often, default=Frequency.STEP)
+
+    def within(self, node: syntax.Node, around: syntax.Node) -> Frequency:
+        """How often a node runs at most when what is around it runs in each step, by the conditions between."""
+        limit, child = Frequency.STEP, node
+        for up in self.script.source.ancestors(node):
+            if up is around:
+                break
+            limit, child = min(limit, self.limit(up, child)), up
+        return limit
 
     def _is_latch(self, either: syntax.BooleanOperation) -> bool:
         """Whether the right side of ``or`` is asked until it first holds: ``if begun or full(): begun = True``."""

@@ -707,6 +707,14 @@ def standing(functions: Sequence[Binding]) -> syntax.FunctionDef:
     return found
 
 
+def ending(bindings: Sequence[Binding]) -> list[Binding]:
+    """Those of a name's bindings, in the order of the source, that it may have in the end: the last that it has in any case,
+    and each in a branch further down. ``device: torch.device`` alone binds nothing."""
+    given = [each for each in bindings if each.value is not None or each.kind is not Kind.ASSIGN]
+    sure = [at for at, each in enumerate(given) if each.region is None]
+    return given[sure[-1] :] if sure else given
+
+
 def _is_accessor(function: syntax.Node) -> bool:
     """Whether it is decorated as another part of a property: ``@size.setter``."""
     return isinstance(function, syntax.FunctionDef) and any(

@@ -15,7 +15,7 @@ from speedlint.facts import syntax
 from speedlint.solve import heirs
 from speedlint.solve.calls import SAME_MODULE, Calls
 from speedlint.solve.flow import once
-from speedlint.solve.names import Binding, Kind
+from speedlint.solve.names import Binding, Kind, ending
 from speedlint.solve.terms import (
     ARRAY,
     CONFLICT,
@@ -564,7 +564,8 @@ class Roles:
             return Value(role, definition=definition)
         binding, script = self.script.imported_binding(dotted)
         if binding is not None and script is not None:
-            return script.roles._binding(binding)
+            bound = script.names.module.bindings.get(dotted.rpartition(".")[2], [])
+            return join(map(script.roles._binding, ending(bound) if binding in bound else [binding]))
         if dotted in library.DTYPES:
             return Value(Role.DTYPE)
         return None
