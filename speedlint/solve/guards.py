@@ -593,11 +593,8 @@ class Guards:
                 self._is_turn(binding.node) or self._is_passed_turn(binding.node)
             ):
                 return True
-            if isinstance(binding.node, syntax.Name) and binding.value is not None:
-                loop = self.script.source.parents.get(binding.node)
-                is_target = isinstance(loop, (syntax.For, syntax.Element, syntax.Tuple))
-                if is_target and self.script.role(name) is Role.NUMBER and not self._turns_within_step(binding):
-                    return True
+            if binding.kind is Kind.FOR and self.script.role(name) is Role.NUMBER and not self._turns_within_step(binding):
+                return True
             if (
                 isinstance(self.script.source.parents.get(binding.node), syntax.AugAssign)
                 and self.script.role(name) is Role.NUMBER
