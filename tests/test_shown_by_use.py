@@ -8,7 +8,6 @@ from tests.conftest import Project
 
 TRAINS = """
 import torch
-import torch.nn.functional as F
 
 
 class Trainer:
@@ -31,8 +30,6 @@ class Trainer:
 
 Trainer(torch.nn.Linear(512, 512), *torch.load("losses.pt")).fit(torch.utils.data.DataLoader(torch.load("pairs.pt")))
 """
-SCORES = "scores = self.losses.scores(self.weight)\n"
-RIGHT = "self.total += scores.argmax(1).sum().item()"
 EACH = "for name, each in self.losses(output).items():\n    one = each.mean()\n"
 
 
@@ -54,10 +51,6 @@ EACH = "for name, each in self.losses(output).items():\n    one = each.mean()\n"
         # The mean of each part of it.
         (f"{EACH}    loss += one\n    self.total += float(one)", 1),
         (f"{EACH}    self.total += float(one)\nloss = output.sum()", 0),
-        # What one of torch's losses is computed of.
-        (f"{SCORES}loss = F.cross_entropy(scores[1:], labels)\n{RIGHT}", 1),
-        (f"{SCORES}loss = F.mse_loss(output, scores)\n{RIGHT}", 0),
-        (f"{SCORES}loss = F.l1_loss(input=output, target=labels) + scores\n{RIGHT}", 0),
     ],
 )
 def test_reads_of_what_a_function_out_of_sight_gives(project: Project, computed: str, reads: int) -> None:

@@ -15,6 +15,14 @@ model = torch.nn.Linear(512, 512).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 
+def spoilt(part):
+    part += 1
+
+
+def counted(part):
+    return part.shape[0]
+
+
 def step(batch):
     images = {copied}
     {inside}
@@ -46,6 +54,14 @@ LOADER = "DataLoader(torch.load('rows.pt'), batch_size=9, pin_memory=True)"
         ("batch[0].to(device)", "pass", "batch[0] += 1", False),
         ("batch['x'].to(device)", "pass", "print(batch['x'].shape)", True),
         ("batch.to(device)", "pass", "batch.fill_(0)", False),
+        # By another name: a view, an array, what a loop takes out, a function.
+        ("batch[0].to(device)", "view = batch[0].view(-1); view[0] = 3", "pass", False),
+        ("batch[0].to(device)", "array = batch[0].numpy(); array += 1", "pass", False),
+        ("batch[0].to(device)", "shown = batch[0].view(-1); print(shown)", "pass", True),
+        ("batch[0].to(device)", "spoilt(batch[0])", "pass", False),
+        ("batch[0].to(device)", "counted(batch[0])", "pass", True),
+        ("[part.to(device) for part in batch][0]", "pass", "for part in batch: part.zero_()", False),
+        ("list(map(lambda part: part.to(device), batch))[0]", "batch[0].zero_()", "pass", False),
     ],
 )
 def test_batches_that_are_written_to(project: Project, copied: str, inside: str, after: str, is_written: bool) -> None:

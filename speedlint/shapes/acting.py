@@ -19,8 +19,6 @@ ENVIRONMENTS = (
 )
 """The packages that make environments."""
 _DEPTH = 3
-_GIVEN = (4, 5)
-"""What a step of an environment gives, in gym up to 0.25 and since."""
 _MANY_TURNS = 100
 """Turns of an environment, of a tenth of a millisecond and a pass of the network each, that take longer than a step."""
 
@@ -99,26 +97,13 @@ def _is_long(script: Script, loop: Loop) -> bool:
 def _loops(script: Script) -> Iterator[Loop]:
     for call in script.method_calls("step"):
         loop = script.source.enclosing(call, syntax.For, syntax.While, syntax.FunctionDef, syntax.Lambda)
-        if isinstance(loop, Loop) and (_is_played(script, call) or is_environment_step(script, call)):
+        if isinstance(loop, Loop) and is_environment_step(script, call):
             yield loop
 
 
 def is_environment_step(script: Script, call: syntax.Call) -> bool:
     """Whether a call is ``env.step(action)`` of an environment that one of the known packages makes."""
     return isinstance(call.func, syntax.Attribute) and bool(call.args) and _is_environment(script, call.func.value, _DEPTH)
-
-
-def _is_played(script: Script, call: syntax.Call) -> bool:
-    """Whether what is stepped is used as an environment: it is reset, and gives an observation, a reward, whether all is
-    over, and more. One of the project's own may pass gradients on."""
-    match call.func, script.source.parents[call]:
-        case (
-            syntax.Attribute(value=played),
-            syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Tuple(elements=parts))]),
-        ) if call.args and len(parts) in _GIVEN:
-            resets = (each.func.value for each in script.method_calls("reset") if isinstance(each.func, syntax.Attribute))
-            return any(script.text(each) == script.text(played) for each in resets)
-    return False
 
 
 def _is_environment(script: Script, expression: syntax.BaseExpression, depth: int) -> bool:

@@ -16,7 +16,7 @@ from speedlint.solve.unpacking import all_written, written
 from speedlint.solve.values import option_of
 from speedlint.source import is_name, is_none, is_target, last_statement, leaves
 from speedlint.torch import library
-from speedlint.torch.words import FREQUENT, Frequency, Place, Role
+from speedlint.torch.words import FREQUENT, Frequency, Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -103,25 +103,35 @@ class Guards:
 
     @once(Frequency.STEP)
     def _answer_holds(self, call: syntax.Call) -> Frequency:
-        """How often a function of the project's gives what holds: ``if is_due(step):``, asked in each step."""
+        """How often a plain function of the project's gives what holds, ``if is_due(step):``, asked in each step. One that a
+        decorator may turn round, that heirs may replace, or that is asked of a part of a step may always hold."""
         callee = self.script.callee(call)
-        if callee is None or not isinstance(callee.node, syntax.FunctionDef):
+        if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.node.decorators:
             return Frequency.STEP
         script, guards = callee.script, callee.script.loops.guards
+        names = (name for arg in call.args for name in self.script.source.inside(arg.value, syntax.Name))
+        is_of_part = any(self._turns_within_step(each) for name in names for each in self._bound(name))
+        if is_of_part or script.names.owner(callee.node) is not None:
+            return Frequency.STEP
         given = (
             each for each in script.source.inside(callee.node.body, syntax.Return) if script.function(each) is callee.node
         )
-        often = (min(guards.holds(each.value), guards.within(each, callee.node)) for each in given if each.value is not None)
+        often = (guards._given_often(each, each.value, callee.node) for each in given if each.value is not None)
         return max(often, default=Frequency.STEP)
 
-    def within(self, node: syntax.Node, around: syntax.Node) -> Frequency:
-        """How often a node runs at most when what is around it runs in each step, by the conditions between."""
-        limit, child = Frequency.STEP, node
-        for up in self.script.source.ancestors(node):
-            if up is around:
+    def _given_often(self, line: syntax.Return, value: syntax.BaseExpression, function: syntax.FunctionDef) -> Frequency:
+        """How often a line of a function that is asked in each step returns what holds, by the conditions around it."""
+        often = self.holds(value)
+        child: syntax.Node = line
+        for up in self.script.source.ancestors(line):
+            if up is function:
                 break
-            limit, child = min(limit, self.limit(up, child)), up
-        return limit
+            if isinstance(up, syntax.For | syntax.While | syntax.Try):
+                return Frequency.STEP
+            if isinstance(up, syntax.If):
+                often = min(often, self.holds(up.test) if child is up.body else self.fails(up.test))
+            child = up
+        return often
 
     def _is_latch(self, either: syntax.BooleanOperation) -> bool:
         """Whether the right side of ``or`` is asked until it first holds: ``if begun or full(): begun = True``."""
@@ -359,26 +369,31 @@ class Guards:
         return None
 
     def is_without_gpu(self, node: syntax.Node) -> bool:
-        """Whether a line runs only where there is no GPU, or for what lies on none: where ``torch.cuda.is_available()`` does
-        not hold, or behind ``if x.is_cuda: return``."""
+        """Whether a line runs only where there is no GPU, where ``torch.cuda.is_available()`` does not hold, or is about
+        what lies on none, behind ``if x.is_cuda: return``."""
         child = node
         for up in self.script.source.ancestors(node):
-            if any(self._finds_what_is_on_gpu(test) is (not is_met) for test, is_met in deciding_tests(up, child)):
-                return True
+            for test, is_met in deciding_tests(up, child):
+                if self.asks_for_gpu(test) is (not is_met) or self._is_of_what_is_left(test, is_met, node):
+                    return True
             child = up
         return False
 
-    @once(None)
-    def _finds_what_is_on_gpu(self, test: syntax.BaseExpression) -> bool | None:
-        """Like ``asks_for_gpu``; True too where a condition asks whether a tensor lies on one, ``x.is_cuda``."""
+    def _is_of_what_is_left(self, test: syntax.BaseExpression, is_met: bool, node: syntax.Node) -> bool:
+        """Whether a function is left for what lies on a GPU, ``if x[0].is_cuda: return``, before a line that names it."""
+        branch, source = self.script.source.parents[test], self.script.source
         match test:
-            case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
-                found = self._finds_what_is_on_gpu(inner)
-                return None if found is None else not found
-            case syntax.Attribute(value=tensor, attr=syntax.Name("is_cuda")):
-                return True if self.script.value(tensor).place is not Place.HOST else None
-        return self.asks_for_gpu(test)
+            case syntax.Attribute(value=tensor, attr=syntax.Name("is_cuda")) if not is_met and isinstance(branch, syntax.If):
+                if branch.orelse is not None or not isinstance(last_statement(branch.body), syntax.Return):
+                    return False
+                while isinstance(tensor, syntax.Subscript):
+                    tensor = tensor.value
+                held, line = self.script.text(tensor), source.statement(node)
+                named = any(self.script.text(each) == held for each in source.inside(line, type(tensor)))
+                return isinstance(tensor, syntax.Name | syntax.Attribute) and named and not source.contains(branch, line)
+        return False
 
+    @once(None)
     def asks_for_gpu(self, test: syntax.BaseExpression) -> bool | None:
         """Whether a condition holds just where there is a GPU, True, or just where there is none, False; None for others."""
         if isinstance(test, syntax.UnaryOperation) and isinstance(test.operator, syntax.Not):

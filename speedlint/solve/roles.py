@@ -757,7 +757,7 @@ class Roles:
 
     def _find_shown(self, name: syntax.Name | syntax.Param) -> Value:
         methods: dict[str, syntax.Call] = {}
-        looped = is_compared = False
+        looped = False
         keys: dict[str, Value | None] = {}
         for use in self.script.names.uses(name):
             method = self._method_called(use)
@@ -769,14 +769,12 @@ class Roles:
                 methods.setdefault("__call__", call)
             elif self._is_handed_backward(use):
                 return TENSOR
-            is_compared = is_compared or self._is_given_to_loss(use)
             looped = looped or self._is_batched_loop(use)
         if keys:
             return Value(Role.MAPPING, keys=tuple(keys.items()), element=UNKNOWN)
         if ("item" in methods or self._is_reduced(name)) and self._is_part_of_loss(name):
             return TENSOR._replace(assumed=True)
-        shown = self._shown_by(methods, looped)
-        return TENSOR._replace(assumed=True) if is_compared and shown.role is Role.UNKNOWN else shown
+        return self._shown_by(methods, looped)
 
     def _differentiated_entry(self, use: syntax.Name | syntax.Param) -> str | None:
         """The key of the entry of a dict that a backward pass begins at: ``losses["total"].backward()``."""
@@ -785,20 +783,6 @@ class Roles:
             return None
         key, method = key_of(entry), self._method_called(entry)
         return key if isinstance(key, str) and method is not None and method[0] == "backward" else None
-
-    def _is_given_to_loss(self, use: syntax.Name) -> bool:
-        """Whether it, or a part of it, is what one of torch's losses is computed of: ``F.nll_loss(logits[mask], y)``."""
-        parents = self.script.source.parents
-        given: syntax.Node = use
-        while isinstance(up := parents[given], syntax.Subscript) and up.value is given:
-            given = up
-        call = parents[up]
-        return (
-            isinstance(up, syntax.Arg)
-            and isinstance(call, syntax.Call)
-            and call.args[0] is up
-            and self.script.name(call.func) in library.LOSSES
-        )
 
     def _is_reduced(self, name: syntax.Name | syntax.Param) -> bool:
         """Whether it is only ever the mean or the sum of all of something: ``single = loss.mean()``."""

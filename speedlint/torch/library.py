@@ -330,12 +330,6 @@ HOOKS: tuple[tuple[frozenset[str], dict[str, Hook]], ...] = (
     ),
 )
 HOOK_NAMES = frozenset(name for _, hooks in HOOKS for name in hooks)
-LOSSES = frozenset(
-    f"torch.nn.functional.{name}"
-    for name in "binary_cross_entropy binary_cross_entropy_with_logits cross_entropy huber_loss kl_div l1_loss mse_loss "
-    "nll_loss smooth_l1_loss".split()
-)
-"""Functions that compare what a network has given with what is wanted; the first argument is a tensor."""
 TRAINERS = LIGHTNING_TRAINERS | LIGHTNING_CLIS | HUGGING_FACE_TRAINERS
 """What trains when it is told to, in a loop of its own."""
 ON_GPU_BY_DEFAULT = TRAINERS | FABRICS | ACCELERATORS | {"torch.accelerator.current_accelerator"}

@@ -13,6 +13,7 @@ from speedlint.shapes.data.loaders import Loader, loader, near
 from speedlint.shapes.devices import may_be_mps
 from speedlint.shapes.optimizer import optimizers
 from speedlint.shapes.sync.streams import blocks
+from speedlint.solve import reach
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition, Value
 from speedlint.solve.unpacking import part
@@ -35,6 +36,8 @@ _MAKES_FLOATS = library.transforms("ToTensor", "functional.to_tensor")
 """What makes a tensor of 32-bit floats of an image (torchvision, "Transforming and augmenting images")."""
 _OF_GRAPHS = frozenset("ndata edata srcdata dstdata".split())
 """What the data of a graph's nodes and edges are called."""
+_SAME_MEMORY = VIEWS | {"numpy"}
+"""Methods whose result may share its tensor's memory."""
 _DEPTH = 6
 
 
@@ -456,16 +459,22 @@ def _is_written(
     script: Script, call: syntax.Call, name: syntax.Name, depth: int, seen: set[tuple[syntax.Node, str]]
 ) -> bool:
     """Whether what a variable holds, or a part of it so many entries deep, is changed in place once a call has run."""
+    key = (call, name.value)
+    if key in seen:
+        return False
+    seen = seen | {key}
     bindings = script.names.reaching(name)
     for use in script.names.uses(name):
         is_later = script.order.may_run_before(call, use) and any(each in bindings for each in script.names.reaching(use))
-        if is_later and _changes(script, use, depth):
+        if is_later and _changes(script, use, depth, set()):
             return True
-    key, function = (call, name.value), script.function(call)
+    holders = (_taken_out_of(script, each) for each in bindings)
+    if any(each is not None and _is_written(script, call, each, depth + 1, seen) for each in holders):
+        return True
+    function = script.function(call)
     parameters = [each.node for each in bindings if isinstance(each.node, syntax.Param)]
-    if key in seen or function is None:
+    if function is None:
         return False
-    seen.add(key)
     return any(
         isinstance(given, syntax.Name) and _is_written(other, site, given, depth, seen)
         for other, site in (script.call_sites(function) if parameters else ())
@@ -473,17 +482,59 @@ def _is_written(
     )
 
 
-def _changes(script: Script, use: syntax.Name, depth: int) -> bool:
-    """Whether a use changes the tensor so many entries deep in a variable: ``x += 1``, ``x.zero_()``, ``x[0] = 1``."""
+def _taken_out_of(script: Script, binding: Binding) -> syntax.Name | None:
+    """The variable that a loop, or ``map(lambda part: ..., parts)``, takes what it binds out of, if one does."""
+    taken: syntax.Node | None = binding.value if binding.kind is Kind.FOR and len(binding.path) < 2 else None
+    if isinstance(binding.node, syntax.Param):
+        around = script.source.enclosing(binding.node, syntax.Lambda, syntax.FunctionDef)
+        arg = script.source.parents[around] if around is not None else None
+        call = script.source.parents[arg] if isinstance(arg, syntax.Arg) else None
+        if isinstance(call, syntax.Call) and script.is_call_to(call, "map") and len(call.args) == 2:
+            taken = call.args[1].value
+    return taken if isinstance(taken, syntax.Name) else None
+
+
+def _changes(script: Script, use: syntax.Name, depth: int, seen: set[syntax.Node]) -> bool:
+    """Whether a use changes the tensor so many entries deep in a variable, ``x += 1``, ``x.zero_()``, ``x[0] = 1``, itself
+    or by another name for it: a view, what a loop takes out of it, a parameter of a function that it is handed to."""
     node: syntax.Node = use
     for _ in range(depth):
-        node = script.source.parents[node]
-        if not isinstance(node, (syntax.Subscript, syntax.Attribute)):
+        up = script.source.parents[node]
+        if isinstance(up, syntax.For) and up.iter is node and isinstance(up.target, syntax.Name):
+            return _is_changed_as(script, up.target, seen)
+        if not isinstance(up, (syntax.Subscript, syntax.Attribute)):
             return False
+        node = up
     parent = script.source.parents[node]
     if isinstance(parent, syntax.AugAssign) and parent.target is node:
         return True
     if isinstance(parent, syntax.Attribute) and works_in_place(parent.attr.value):
         return isinstance(script.source.parents[parent], syntax.Call) and parent.attr.value != "requires_grad_"
     holder = script.source.parents[parent]
-    return isinstance(parent, syntax.Subscript) and isinstance(holder, (syntax.AssignTarget, syntax.AugAssign))
+    if isinstance(parent, syntax.Subscript) and isinstance(holder, (syntax.AssignTarget, syntax.AugAssign)):
+        return True
+    while isinstance(parent, syntax.Attribute) and parent.attr.value in _SAME_MEMORY and isinstance(holder, syntax.Call):
+        node, parent = holder, script.source.parents[holder]
+        holder = script.source.parents[parent]
+    match parent, holder:
+        case syntax.AugAssign(target=target), _ if target is node:
+            return True
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as alias)]), _:
+            return _is_changed_as(script, alias, seen)
+        case syntax.Arg(), syntax.Call() as handed:
+            callee = script.callee(handed)
+            parameter = reach.parameter_of(script, callee, handed, parent) if callee is not None else None
+            return callee is not None and parameter is not None and _is_changed_as(callee.script, parameter, seen)
+    return False
+
+
+def _is_changed_as(script: Script, name: syntax.Name | syntax.Param, seen: set[syntax.Node]) -> bool:
+    """Whether a use of another name for a tensor changes it."""
+    if name in seen:
+        return False
+    seen.add(name)
+    return any(
+        _changes(script, use, 0, seen)
+        for use in script.names.uses(name)
+        if any(each.node is name for each in script.names.reaching(use))
+    )

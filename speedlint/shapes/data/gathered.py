@@ -70,7 +70,7 @@ def _taken(script: Script, node: syntax.BaseExpression, depth: int) -> Gathered 
         case (
             syntax.Call(args=[_, syntax.Arg(value=inner, star="")])
             | syntax.ListComp(for_in=syntax.CompFor(iter=inner, inner_for_in=None))
-        ) if isinstance(node, syntax.ListComp) or script.is_call_to(node, "map"):
+        ) if _is_of_each(script, node) if isinstance(node, syntax.ListComp) else script.is_call_to(node, "map"):
             drawn = _transitions(script, inner)
             return Gathered(drawn, are_transitions=True) if drawn is not None else None
         case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _SAME:
@@ -82,6 +82,12 @@ def _taken(script: Script, node: syntax.BaseExpression, depth: int) -> Gathered 
             given = written(bindings[0])
             return _taken(script, given, depth - 1) if given is not None else None
     return None
+
+
+def _is_of_each(script: Script, listed: syntax.ListComp) -> bool:
+    """Whether what a list is made of hangs on what it is made for."""
+    targets = {name.value for name in script.source.inside(listed.for_in.target, syntax.Name)}
+    return any(name.value in targets for name in script.source.inside(listed.elt, syntax.Name))
 
 
 def _generated(script: Script, batch: syntax.Name, binding: Binding) -> syntax.Call | None:

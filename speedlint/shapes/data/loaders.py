@@ -320,20 +320,29 @@ class Loader:
 
     @property
     def is_replaced_between_reads(self) -> bool:
-        """Whether a loop that reads it may give its name another loader in each turn, and so reads this one once."""
+        """Whether each turn but the first of the loop around its reads gives its name another loader, so that it is read
+        once: ``if epoch > 0: loader = DataLoader(...)``."""
         match self.script.source.parents[self.call]:
             case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)]):
-                source, scope = self.script.source, self.script.names.scope(name)
+                scope = self.script.names.scope(name)
                 others = [each.node for each in scope.bindings.get(name.value, ()) if each.node is not name]
-                loops = [
-                    loop
-                    for start in self.starts
-                    if start.script is self.script
-                    for loop in source.ancestors(start.node)
-                    if isinstance(loop, syntax.For | syntax.While) and not source.contains(loop, name)
-                ]
-                return any(source.contains(loop.body, other) for loop in loops for other in others)
+                starts = [start.node for start in self.starts if start.script is self.script]
+                return any(self._is_replaced(name, start, other) for start in starts for other in others)
         return False
+
+    def _is_replaced(self, name: syntax.Name, start: syntax.Node, other: syntax.Node) -> bool:
+        source = self.script.source
+        loop = source.enclosing(start, syntax.For, syntax.While)
+        if not isinstance(loop, syntax.For) or source.contains(loop, name) or not source.contains(loop.body, other):
+            return False
+        branch = source.parents[source.parents[source.statement(other)]]
+        turns = {each.value for each in source.inside(loop.target, syntax.Name)}
+        return branch is loop or (
+            isinstance(branch, syntax.If)
+            and source.parents[source.parents[branch]] is loop
+            and source.parents[source.statement(other)] is branch.body
+            and _is_later_turn(branch.test, turns)
+        )
 
     @property
     def _changed_by_loop(self) -> str | None:
@@ -848,6 +857,24 @@ def _only_hands_on(use: reach.Use) -> bool:
     return isinstance(
         parent, (syntax.Assign, syntax.AnnAssign, syntax.Element, syntax.DictElement, syntax.Return, syntax.NamedExpr)
     )
+
+
+def _is_later_turn(test: syntax.BaseExpression, turns: set[str]) -> bool:
+    """Whether a condition holds in each turn but the first: ``epoch``, ``epoch > 0``, ``epoch != 0``."""
+    match test:
+        case syntax.Name(value=name):
+            return name in turns
+        case syntax.Comparison(
+            left=syntax.Name(value=name),
+            comparisons=[
+                syntax.ComparisonTarget(
+                    operator=syntax.GreaterThan() | syntax.NotEqual(), comparator=syntax.Integer(value="0")
+                )
+                | syntax.ComparisonTarget(operator=syntax.GreaterThanEqual(), comparator=syntax.Integer(value="1"))
+            ],
+        ):
+            return name in turns
+    return False
 
 
 def _reads_one_batch(start: Start) -> bool:
