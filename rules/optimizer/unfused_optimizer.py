@@ -115,10 +115,8 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield _finding(call, name, script)
     elif _is_legacy(name) and script.on_gpu and optimizers.parameters(script, call) and not script.is_test:
         message = f"`{script.text(call.func)}` updates one parameter after another in Python"
-        advice = (
-            "use `torch.optim.AdamW(..., fused=True)`, which torch 2.0 brought; not written here, because its schedule and "
-        )
-        advice += "correction differ"
+        why = "its schedule and correction differ"
+        advice = f"use `torch.optim.AdamW(..., fused=True)`, which torch 2.0 brought; not written here, because {why}"
         yield Finding(call, message, advice=advice, level=Level.WARNING)
 
 

@@ -712,9 +712,10 @@ class Roles:
     def _class_of(self, method: syntax.BaseExpression) -> Value | None:
         """The class that a method is taken from, or from an object of it."""
         asked = self.evaluate(method.value) if isinstance(method, syntax.Attribute) else UNKNOWN
-        if asked is None or asked.definition is None or not isinstance(asked.definition.node, syntax.ClassDef):
-            return asked and UNKNOWN
-        return Value(Role.CLASS, definition=asked.definition)
+        if asked is None:
+            return None
+        is_known = asked.definition is not None and isinstance(asked.definition.node, syntax.ClassDef)
+        return Value(Role.CLASS, definition=asked.definition) if is_known else UNKNOWN
 
     def _default(self, parameter: syntax.Param) -> Value | None:
         return self.evaluate(parameter.default) if parameter.default is not None else None

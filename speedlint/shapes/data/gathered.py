@@ -67,12 +67,10 @@ def _taken(script: Script, node: syntax.BaseExpression, depth: int) -> Gathered 
             return Gathered(holder) if is_held and _takes_several(script, node) else None
         case syntax.Call(args=[syntax.Arg(value=inner, star="")]) if script.name(node.func) in _COPIES:
             return _taken(script, inner, depth)
-        case (
-            syntax.Call(args=[_, syntax.Arg(value=inner, star="")])
-            | syntax.ListComp(for_in=syntax.CompFor(iter=inner, inner_for_in=None))
-        ) if _is_of_each(script, node) if isinstance(node, syntax.ListComp) else script.is_call_to(node, "map"):
-            drawn = _transitions(script, inner)
-            return Gathered(drawn, are_transitions=True) if drawn is not None else None
+        case syntax.ListComp(for_in=syntax.CompFor(iter=part, inner_for_in=None)) if _is_of_each(script, node):
+            return _of_part(script, part)
+        case syntax.Call(args=[_, syntax.Arg(value=part, star="")]) if script.is_call_to(node, "map"):
+            return _of_part(script, part)
         case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _SAME:
             return _taken(script, inner, depth) if script.name(node.func) is None else None
         case syntax.Name() if depth and len(bindings := script.names.reaching(node)) == 1:
@@ -82,6 +80,12 @@ def _taken(script: Script, node: syntax.BaseExpression, depth: int) -> Gathered 
             given = written(bindings[0])
             return _taken(script, given, depth - 1) if given is not None else None
     return None
+
+
+def _of_part(script: Script, part: syntax.BaseExpression) -> Gathered | None:
+    """What is made of each entry of a part of what a replay memory has drawn."""
+    drawn = _transitions(script, part)
+    return Gathered(drawn, are_transitions=True) if drawn is not None else None
 
 
 def _is_of_each(script: Script, listed: syntax.ListComp) -> bool:
