@@ -32,7 +32,7 @@ from speedlint.solve.terms import (
     join_places,
 )
 from speedlint.solve.unpacking import Path, all_written, key_of, part, written
-from speedlint.solve.values import is_class_method, is_property, needs_no_object, returned
+from speedlint.solve.values import is_class_method, is_property, mapped, needs_no_object, returned
 from speedlint.source import is_name, is_none
 from speedlint.torch import distributions, library
 from speedlint.torch.methods import MOVES
@@ -635,14 +635,8 @@ class Roles:
     def _mapped(self, function: syntax.Node | None, parameter: syntax.Param) -> Value | None:
         """What a parameter of ``map(lambda part: ..., parts)``, or ``filter``, is in turn; nothing of that of any other
         lambda."""
-        arg = self.script.source.parents.get(function) if isinstance(function, syntax.Lambda) else None
-        call = self.script.source.parents[arg] if isinstance(arg, syntax.Arg) else None
-        is_mapped = isinstance(call, syntax.Call) and self.script.is_call_to(call, "map", "filter")
-        if isinstance(function, syntax.Lambda) and isinstance(call, syntax.Call) and is_mapped:
-            at = list(function.params.params).index(parameter) if parameter in function.params.params else None
-            given = call.args[1:][at].value if at is not None and at + 1 < len(call.args) else None
-            return self._element(self.evaluate(given)) if given is not None else UNKNOWN
-        return UNKNOWN
+        given = mapped(self.script, function, parameter) if isinstance(function, syntax.Lambda) else None
+        return self._element(self.evaluate(given)) if given is not None else UNKNOWN
 
     def _input(self, function: syntax.FunctionDef, parameter: syntax.Param) -> Value | None:
         """What a module's ``forward`` takes: a tensor, certainly so where a known call passes one."""

@@ -665,6 +665,16 @@ def agreed(found: Iterable[Constant | None]) -> Constant | None:
     return first
 
 
+def mapped(script: Script, function: syntax.Lambda, parameter: syntax.Param) -> syntax.BaseExpression | None:
+    """What ``map(lambda part: ..., parts)``, or ``filter``, takes a parameter's values out of; None for any other lambda."""
+    arg = script.source.parents[function]
+    call = script.source.parents[arg] if isinstance(arg, syntax.Arg) else None
+    if not isinstance(call, syntax.Call) or not script.is_call_to(call, "map", "filter"):
+        return None
+    at = list(function.params.params).index(parameter) + 1 if parameter in function.params.params else len(call.args)
+    return call.args[at].value if at < len(call.args) else None
+
+
 def is_static(function: syntax.FunctionDef) -> bool:
     """Whether a method takes no ``self``."""
     return _is_decorated(function, "staticmethod")

@@ -17,6 +17,7 @@ from speedlint.solve import reach
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition, Value
 from speedlint.solve.unpacking import part
+from speedlint.solve.values import mapped
 from speedlint.torch import library
 from speedlint.torch.methods import VIEWS, works_in_place
 from speedlint.torch.words import Frequency, Place, Role
@@ -483,15 +484,13 @@ def _is_written(
 
 
 def _taken_out_of(script: Script, binding: Binding) -> syntax.Name | None:
-    """The variable that a loop, or ``map(lambda part: ..., parts)``, takes what it binds out of, if one does."""
+    """The batch that a loop, or ``map(lambda part: ..., parts)``, takes what it binds out of, if one does: a loader gives a
+    new one each time."""
     taken: syntax.Node | None = binding.value if binding.kind is Kind.FOR and len(binding.path) < 2 else None
     if isinstance(binding.node, syntax.Param):
         around = script.source.enclosing(binding.node, syntax.Lambda, syntax.FunctionDef)
-        arg = script.source.parents[around] if around is not None else None
-        call = script.source.parents[arg] if isinstance(arg, syntax.Arg) else None
-        if isinstance(call, syntax.Call) and script.is_call_to(call, "map") and len(call.args) == 2:
-            taken = call.args[1].value
-    return taken if isinstance(taken, syntax.Name) else None
+        taken = mapped(script, around, binding.node) if isinstance(around, syntax.Lambda) else None
+    return taken if isinstance(taken, syntax.Name) and script.role(taken) in (Role.BATCH, Role.SEQUENCE) else None
 
 
 def _changes(script: Script, use: syntax.Name, depth: int, seen: set[syntax.Node]) -> bool:
@@ -505,27 +504,37 @@ def _changes(script: Script, use: syntax.Name, depth: int, seen: set[syntax.Node
         if not isinstance(up, (syntax.Subscript, syntax.Attribute)):
             return False
         node = up
-    parent = script.source.parents[node]
-    if isinstance(parent, syntax.AugAssign) and parent.target is node:
-        return True
-    if isinstance(parent, syntax.Attribute) and works_in_place(parent.attr.value):
-        return isinstance(script.source.parents[parent], syntax.Call) and parent.attr.value != "requires_grad_"
-    holder = script.source.parents[parent]
-    if isinstance(parent, syntax.Subscript) and isinstance(holder, (syntax.AssignTarget, syntax.AugAssign)):
-        return True
-    while isinstance(parent, syntax.Attribute) and parent.attr.value in _SAME_MEMORY and isinstance(holder, syntax.Call):
-        node, parent = holder, script.source.parents[holder]
-        holder = script.source.parents[parent]
-    match parent, holder:
-        case syntax.AugAssign(target=target), _ if target is node:
-            return True
-        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as alias)]), _:
+    return _is_changed_at(script, node, seen)
+
+
+def _is_changed_at(script: Script, node: syntax.Node, seen: set[syntax.Node]) -> bool:
+    """Whether what stands around an expression changes the tensor that it is, or a part or view of it."""
+    up = script.source.parents[node]
+    around = script.source.parents[up]
+    match up:
+        case syntax.AugAssign(target=target):
+            return target is node
+        case syntax.Subscript(value=value) if value is node:
+            return isinstance(around, syntax.AssignTarget) or _is_changed_at(script, up, seen)
+        case syntax.Attribute(value=value, attr=syntax.Name(value=name)) if value is node:
+            is_called = isinstance(around, syntax.Call) and around.func is up
+            if is_called and works_in_place(name):
+                return name != "requires_grad_"
+            return name in _SAME_MEMORY and _is_changed_at(script, around if is_called else up, seen)
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as alias)], value=value) if value is node:
             return _is_changed_as(script, alias, seen)
-        case syntax.Arg(), syntax.Call() as handed:
-            callee = script.callee(handed)
-            parameter = reach.parameter_of(script, callee, handed, parent) if callee is not None else None
-            return callee is not None and parameter is not None and _is_changed_as(callee.script, parameter, seen)
+        case syntax.Arg() if isinstance(around, syntax.Call):
+            return _changes_argument(script, around, up, seen)
     return False
+
+
+def _changes_argument(script: Script, call: syntax.Call, arg: syntax.Arg, seen: set[syntax.Node]) -> bool:
+    """Whether a call changes what it is handed: by torch's naming, as ``out=``, or in a function of the project's."""
+    if (arg.keyword is not None and arg.keyword.value == "out") or works_in_place(script.name(call.func) or ""):
+        return True
+    callee = script.callee(call)
+    parameter = reach.parameter_of(script, callee, call, arg) if callee is not None else None
+    return callee is not None and parameter is not None and _is_changed_as(callee.script, parameter, seen)
 
 
 def _is_changed_as(script: Script, name: syntax.Name | syntax.Param, seen: set[syntax.Node]) -> bool:
