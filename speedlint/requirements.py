@@ -76,8 +76,8 @@ _LAST_FOR_TOOLKIT: dict[str, Release] = {toolkit: (1, minor) for toolkit, minor 
 """The last torch release that PyTorch's channel of conda has for a CUDA toolkit, from its page of previous versions: later
 ones than 1.12 ask for ``pytorch-cuda`` instead."""
 _PYTHON = re.compile(
-    rf"{_BEGIN}python[`*]*\s*(?:={{1,2}}|:)?\s*v?(3\.[5-7])(?:\.\d+)?[`*.,;]*\s*(?:pip\s+packages\s*:?|\(.*\))?\s*$"
-    r"|conda\s+create\b[^\n]*\bpython={1,2}(3\.[5-7])\b",
+    rf"{_BEGIN}python[`*]*\s*(?:={{1,2}}|:)?\s*v?(2\.7|3\.[5-7])(?:\.\d+)?[`*.,;]*\s*(?:pip\s+packages\s*:?|\(.*\))?\s*$"
+    r"|(?:conda\s+create\b[^\n]*\bpython={1,2}|\buse\s+python\s*)(2\.7|3\.[5-7])\b(?!\s*(?:[-+/,]|or\b|and\b))",
     re.IGNORECASE | re.MULTILINE,
 )
 _PYTHON_PINNED = re.compile(r"^[ \t]*(?:-[ \t]*)?[\"']?python[ \t]*={1,2}[ \t]*(3\.\d+)", re.MULTILINE)
@@ -89,7 +89,14 @@ _OTHERWISE = re.compile(r"torch[-_]\d|\b(?:poetry|uv|pipenv)\s+(?:add|install)\b
 """Another way to install torch than by a name that pip or conda is given: a wheel, or what asks for it in a file."""
 _IMAGE = re.compile(r"\s*FROM\s+(?:--\S+\s+)?(?:\S+/)?pytorch/pytorch:v?(\d+\.\d+)", re.IGNORECASE)
 """An image of PyTorch's own, by release: ``FROM pytorch/pytorch:1.7.1-cuda11.0-cudnn8-runtime``."""
-_LAST_FOR_PYTHON: dict[str, Release] = {"3.5": (1, 5), "3.6": (1, 10), "3.7": (1, 13), "3.8": (2, 4), "3.9": (2, 8)}
+_LAST_FOR_PYTHON: dict[str, Release] = {
+    "2.7": (1, 4),
+    "3.5": (1, 5),
+    "3.6": (1, 10),
+    "3.7": (1, 13),
+    "3.8": (2, 4),
+    "3.9": (2, 8),
+}
 """The last torch release that has wheels for a Python."""
 
 

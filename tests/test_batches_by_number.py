@@ -84,8 +84,10 @@ def test_entries_of_what_is_out_of_sight(project: Project) -> None:
         ("batches.__next__()", "written"),
         ("next(batches)", "written"),
         ("loader.__iter__().next()", "shown"),
+        ("counted.__next__()[1]", "written"),
+        ("next(counted)[1]", "written"),
     ],
 )
 def test_the_next_batch_of_a_loader(project: Project, taken: str, fix: str) -> None:
-    before = "batches = iter(loader)" if "batches" in taken else ""
+    before = "batches, counted = iter(loader), enumerate(loader)" if "loader" not in taken else ""
     assert _found(project, before, "_ in range(999)", f"words, answers, _ = {taken}") == [f"warning {fix}"]

@@ -118,6 +118,21 @@ def test_convolutions_on_the_cpu_take_the_step(project: Project, code: str, netw
     assert _level(project, code, "", _text(FLAG, 'device = torch.device("cpu")', network)) == level
 
 
+IN_FUNCTION = """def chosen():
+    cuda = False
+{again}    if cuda and torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("cpu")
+
+
+device = chosen()"""
+IN_CLASS = """class Config:
+    use_cuda = False
+
+
+device = torch.device("cuda" if Config.use_cuda and torch.cuda.is_available() else "cpu")"""
+
+
 @pytest.mark.parametrize(
     ("chosen", "level"),
     [
@@ -126,6 +141,11 @@ def test_convolutions_on_the_cpu_take_the_step(project: Project, code: str, netw
         ('use_gpu = True\ndevice = torch.device("cuda" if use_gpu else "cpu")', "warning"),
         (f"use_gpu = False\nuse_gpu = torch.cuda.is_available()\n{ASKED.replace('args.cuda', 'use_gpu')}", "warning"),
         (f"use_gpu = False\n{ALWAYS}", "warning"),
+        (IN_FUNCTION.format(again=""), "note"),
+        (IN_FUNCTION.format(again="    cuda = args.seed == 3\n"), "warning"),
+        (IN_FUNCTION.format(again="") + "\n\n\ndef other():\n    cuda = True\n    return cuda", "warning"),
+        (IN_CLASS, "note"),
+        (IN_CLASS.replace("\n\n\n", "\n\n\nConfig.use_cuda = True\n", 1), "warning"),
     ],
 )
 def test_a_variable_keeps_the_training_from_the_gpu(project: Project, chosen: str, level: str) -> None:

@@ -270,3 +270,39 @@ for step, rows in enumerate(torch.utils.data.DataLoader(torch.load("rows.pt"), b
 def test_turns_within_a_step_beside_its_number(project: Project, turns: str, test: str, found: int) -> None:
     project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
     assert len(project.findings(project.write("train.py", NESTED.format(turns=turns, test=test)))) == found
+
+
+LEFT = """
+import torch
+
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = torch.utils.data.DataLoader(torch.load("rows.pt"))
+for epoch in range(9):
+    for rows in loader:
+        {first}
+        loss = model(rows.cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+        {last}
+    {left}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "left", "found"),
+    [
+        ("pass", "pass", "pass", 1),
+        ("pass", "break", "break", 0),
+        ("if len(rows) < 8: continue", "break", "break", 0),
+        ("pass", "if epoch: continue\n        break", "break", 1),
+        ("pass", "if len(rows) < 3: break", "break", 1),
+        ("if len(rows) < 8: continue", "break", "pass", 1),
+    ],
+)
+def test_a_loop_that_is_left_behind_its_first_step(project: Project, first: str, last: str, left: str, found: int) -> None:
+    project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
+    text = LEFT.format(first=first, last=last, left=left)
+    assert len(project.findings(project.write("train.py", text))) == found

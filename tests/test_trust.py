@@ -39,7 +39,7 @@ def test_a_draw(row: tuple[str, ...]) -> None:
     assert (drawn, right, worthless, wrong) == (found["all"], found["right"], found["worthless"], found["wrong"])
 
 
-@pytest.mark.parametrize(("number", "row"), list(zip((11, *range(26, 39)), NEWEST, strict=True)))
+@pytest.mark.parametrize(("number", "row"), list(zip((11, *range(26, 40)), NEWEST, strict=True)))
 def test_the_newest_draws(number: int, row: tuple[str, ...]) -> None:
     found = counted(number)
     assert [int(cell) for cell in row] == [found["from"], found["right"], found["worthless"], found["wrong"]]

@@ -77,6 +77,13 @@ def _often(script: Script, node: syntax.Node) -> str | None:
     return often
 
 
+def _cure(script: Script, factory: syntax.Call) -> str:
+    """What makes the same tensor on the GPU."""
+    if creation.is_type(script, factory):
+        return "make it with `torch.full`, or with `torch.rand` or `torch.randn` if it is drawn, and `device=`"
+    return f"pass `device=` to `{reads.shown(script, factory.func)}`"
+
+
 def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
     """Tensors that the code behind a call makes and copies, in files that are not asked for."""
     if reads.how_often(script, call) not in FREQUENT or (often := _often(script, call)) is None:
@@ -90,8 +97,7 @@ def _hidden(call: syntax.Call, script: Script) -> Iterator[Finding]:
             continue
         message = f"`{reads.shown(script, call.func)}(...)` makes a tensor on the host and copies it {often}"
         if isinstance(upload.factory, syntax.Call) and not isinstance(upload.node, syntax.Subscript):
-            made = reads.shown(place, upload.factory.func)
-            cure = f"pass `device=` to `{made}`"
+            made, cure = reads.shown(place, upload.factory.func), _cure(place, upload.factory)
         else:
             made, cure = reads.shown(place, upload.node), "make the index on the GPU"
             message = f"`{reads.shown(script, call.func)}(...)` copies an index from the host to the GPU {often}"
@@ -228,7 +234,7 @@ def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if not creation.is_map(found) and (in_vain := awaited_anyway(script, call)) is not None:
         yield Finding(call, message, advice=in_vain, level=Level.NOTE, worth=worth.NOTHING)
         return
-    advice = f"pass `device=` to `{made}`"
+    advice = _cure(script, found.factory)
     level = None if evaluation.trains(script) else Level.NOTE
     related = (Related(script.source, found.factory, "it is made here"),) if found.held is not None else ()
     share = worth.at(_VOLUMES, script.frequency(call)) if creation.is_of_volumes(found) else None

@@ -7,7 +7,7 @@ from speedlint.cures import spelling
 from speedlint.edits import CannotEdit, add_argument
 from speedlint.facts import syntax
 from speedlint.rule import Edit
-from speedlint.shapes.sync.creation import MOVES, Created, filled_by, is_like_tensor, target
+from speedlint.shapes.sync.creation import MOVES, Created, filled_by, is_like_tensor, is_type, target
 from speedlint.source import is_name, is_target
 from speedlint.torch.words import Role
 
@@ -39,6 +39,8 @@ def on_device(script: Script, found: Created) -> tuple[Edit, ...]:
     source, move, factory = script.source, found.move, found.factory
     if not isinstance(move.func, syntax.Attribute) or move.func.attr.value not in MOVES:
         raise CannotEdit(f"`{script.text(move.func)}` copies it")
+    if is_type(script, factory):
+        raise CannotEdit(f"`{script.text(factory.func)}` takes no GPU")
     device = target(script, move)
     assert isinstance(move.func, syntax.Attribute) and device is not None
     if found.held is not None:

@@ -11,7 +11,7 @@ from speedlint.solve.inplace import is_written, viewed
 from speedlint.solve.loops import Loop
 from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.stops import lets_errors_through
-from speedlint.solve.unpacking import all_written
+from speedlint.solve.unpacking import advanced, all_written
 from speedlint.solve.values import returned
 from speedlint.source import is_name
 from speedlint.torch.methods import MAKES_ANEW, works_in_place
@@ -214,8 +214,10 @@ def _lasting(script: Script, tensor: syntax.BaseExpression, read: syntax.Node, d
             return script.first_line(tensor)
         case syntax.Call(func=func) if last_name(func) in _GIVES_STATE:
             return script.first_line(tensor)
-        case syntax.Call(func=syntax.Name("next" | "iter" | "list" | "getattr"), args=[syntax.Arg(value=given), *_]):
+        case syntax.Call(func=syntax.Name("iter" | "list" | "getattr"), args=[syntax.Arg(value=given), *_]):
             return _lasting(script, given, read, depth + 1)
+        case syntax.Call() if (iterator := advanced(script, tensor)) is not None:
+            return _lasting(script, iterator, read, depth + 1)
         case syntax.Call():
             for callee in script.roles.calls.may_run(tensor) if depth < _DEEPEST else ():
                 if not isinstance(callee.node, syntax.FunctionDef) or callee.node.name.value == "__init__":

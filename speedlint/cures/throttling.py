@@ -15,7 +15,7 @@ from speedlint.solve import changing, counts
 from speedlint.solve.flow import once
 from speedlint.solve.loops import Loop
 from speedlint.solve.names import Kind
-from speedlint.solve.unpacking import written
+from speedlint.solve.unpacking import advanced, written
 from speedlint.source import is_target
 from speedlint.torch import library
 from speedlint.torch.words import Frequency, Role
@@ -168,15 +168,17 @@ def _check_only_tells(script: Script, display: syntax.Call | syntax.Assign) -> N
             raise CannotEdit(f"`{script.text(call)}` may do more than tell")
 
 
-_ENDS = frozenset({"next", "exit", "quit", "sys.exit", "os._exit", "os.abort"})
-"""What takes an item, or ends the program."""
+_ENDS = frozenset({"exit", "quit", "sys.exit", "os._exit", "os.abort"})
+"""What ends the program."""
 
 
 def _does_more(script: Script, call: syntax.Call, seen: set[syntax.Node]) -> bool:
-    """Whether a call runs a network, draws random numbers, steps what trains, changes anything, or may end the run; also by
-    what it calls."""
+    """Whether a call runs a network, draws random numbers, steps what trains, changes anything, takes what is next, or may
+    end the run; also by what it calls."""
     callee, name = script.callee(call), script.name(call.func)
     if script.role(call.func) is Role.MODULE or name in _ENDS or (name or "").startswith(library.DRAWS):
+        return True
+    if advanced(script, call) is not None:
         return True
     if callee is not None:
         if callee.node in seen:

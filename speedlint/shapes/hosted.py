@@ -29,6 +29,8 @@ _IS_SET = rb"(?:_?(?i:only|force))?\s{0,9}(?::[^=\n]{0,60}|:)?=[\s\\(]{0,99}(?:T
 _SETS_FLAG: tuple[Mark, ...] = tuple((end, re.compile(end + _IS_SET)) for end in (b"cuda", b"gpu", b"GPU", b"cpu", b"CPU"))
 """A variable of such a name that is set to a truth value, as an option of a call may be too. One pattern for each end is
 found five times as fast as one for all."""
+_HOLDERS = (syntax.FunctionDef, syntax.ClassDef)
+_GIVEN_ELSEWHERE = (Kind.PARAMETER, Kind.IMPORT)
 _DEVICE = "device"
 _OFF_AT = {_DEVICE: "cpu"}
 """What an option is where it asks for no GPU, of those that are no flags."""
@@ -154,14 +156,19 @@ def _puts_by_itself(script: Script) -> Iterator[syntax.Call]:
 
 
 def _written_off(script: Script) -> Iterator[str]:
-    """The variables at the top of modules that keep a program from the GPU, and that nothing sets again:
+    """The variables of modules, functions and classes that keep a program from the GPU, and that nothing sets again:
     ``use_cuda = False``."""
+    found: dict[str, bool] = {}
     for place in script.everywhere(*_SETS_FLAG):
-        for name, bindings in place.names.scope(place.source.module).bindings.items():
+        holders = (place.source.module, *(each.body for kind in _HOLDERS for each in place.source.of(kind)))
+        scopes = dict.fromkeys(place.names.scope(holder) for holder in holders)
+        for name, bindings in ((name, bindings) for scope in scopes for name, bindings in scope.bindings.items()):
             is_flag = _FLAG.fullmatch(name) is not None
-            value = bindings[0].value if len(bindings) == 1 and (is_flag or _REFUSAL.fullmatch(name)) else None
-            if isinstance(value, syntax.Name) and value.value == str(not is_flag):
-                yield name
+            given = [each.value for each in bindings if each.kind not in _GIVEN_ELSEWHERE]
+            if given and (is_flag or _REFUSAL.fullmatch(name)):
+                is_off = len(given) == 1 and isinstance(given[0], syntax.Name) and given[0].value == str(not is_flag)
+                found[name] = found.get(name, True) and is_off
+    yield from (name for name, is_off in found.items() if is_off)
 
 
 def _passed_off(script: Script) -> Iterator[str]:

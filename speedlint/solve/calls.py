@@ -27,7 +27,7 @@ from speedlint.solve.terms import (
     join,
     join_places,
 )
-from speedlint.solve.unpacking import part, written
+from speedlint.solve.unpacking import NEXT, part, written
 from speedlint.solve.values import returned
 from speedlint.source import is_name
 from speedlint.torch import distributions, library
@@ -655,12 +655,14 @@ class Calls:
                 return Value(Role.MAPPING, element=UNKNOWN) if name == "state_dict" else UNKNOWN
             case Role.MAPPING:
                 return self._of_mapping_method(call, base, name)
-            case Role.SEQUENCE:
-                return self.roles._element(base) if name == "pop" else UNKNOWN
-            case Role.LOADER if name == "__iter__":
-                return base
-            case Role.LOADER if name in ("next", "__next__"):
+            case Role.SEQUENCE if name == "pop":
                 return self.roles._element(base)
+            case Role.LOADER | Role.SEQUENCE if name == "__iter__":
+                return base
+            case Role.LOADER | Role.SEQUENCE if name in NEXT:
+                return self.roles._element(base)
+            case Role.SEQUENCE:
+                return UNKNOWN
             case Role.UNKNOWN if name == "cpu" or (name == "to" and self.place_of_move(call, Place.EITHER) is Place.HOST):
                 return at(UNKNOWN, Place.HOST)
             case Role.UNKNOWN if base.place is Place.HOST and name not in MOVES:

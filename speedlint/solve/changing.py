@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.solve.flow import listed_once, once
 from speedlint.solve.names import Binding, Kind, last_name
+from speedlint.solve.unpacking import advanced
 from speedlint.source import is_name
 from speedlint.torch import library, methods
 from speedlint.torch.words import Frequency, Role
@@ -142,8 +143,11 @@ def _by_call(script: Script, call: syntax.Call) -> Iterator[tuple[syntax.BaseExp
     name = script.name(func)
     last = last_name(func) or ""
     changes_first = name is not None and (name.startswith(_IN_PLACE) or name.endswith((".at", "_")))
+    taken_from = advanced(script, call)
+    if taken_from is not None:
+        yield taken_from, call
     changes_first = changes_first or (last in _CHANGES and _CLASSES.match(script.text(func)) is not None)
-    if changes_first or last in ("setattr", "delattr", "setitem", "delitem", "next"):
+    if changes_first or last in ("setattr", "delattr", "setitem", "delitem"):
         for arg in call.args[:1]:
             held_in = arg.value.elements if isinstance(arg.value, (syntax.List, syntax.Tuple)) else ()
             yield from ((each.value, call) for each in held_in) if held_in else ((arg.value, call),)

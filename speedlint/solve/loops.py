@@ -369,7 +369,7 @@ class Loops:
     @once(None)
     def kind(self, loop: Loop) -> Frequency | None:
         """STEP, EVAL_STEP or EPOCH for a loop that drives training; None for any other."""
-        if self._is_over_optimizers(loop) or self.ends_in_first_turn(loop) or not self.script.order.is_run(loop):
+        if self._is_over_optimizers(loop) or self.trains_once(loop) or not self.script.order.is_run(loop):
             return None
         if self._steps_itself(loop):
             return Frequency.EPOCH if self._steps_within_pass(loop) else Frequency.STEP
@@ -438,10 +438,26 @@ class Loops:
 
     def ends_in_first_turn(self, loop: Loop) -> bool:
         """Whether no second turn ever begins: the body ends in a ``break``, and nothing in it goes on with the next turn."""
+        return self._ends_in_break(loop) and not any(True for _ in self._continues(loop))
+
+    def trains_once(self, loop: Loop) -> bool:
+        """Whether no turn follows one that trains: ``if not enough: continue``, a step, and a ``break``."""
+        if not self._ends_in_break(loop):
+            return False
+        last = max((each.row for each in self._continues(loop)), default=loop.row)
+        return not any(call.row < last and self._call_does(call, Does.STEPS) for call in self._calls_of(loop.body))
+
+    def _ends_in_break(self, loop: Loop) -> bool:
         match loop.body:
             case syntax.IndentedBlock(body=[*_, syntax.SimpleStatementLine(body=[*_, syntax.Break()])]):
-                return not any(True for _ in self.script.source.inside(loop.body, syntax.Continue))
+                return True
         return False
+
+    def _continues(self, loop: Loop) -> Iterator[syntax.Continue]:
+        """What goes on with the next turn of a loop, and not of one within it."""
+        source = self.script.source
+        found = source.inside(loop.body, syntax.Continue)
+        return (each for each in found if source.enclosing(each, syntax.For, syntax.While) is loop)
 
     def _steps_itself(self, loop: Loop) -> bool:
         """Whether an optimizer's step is written in the loop, and in no loop within it: the rest cannot change its kind."""
@@ -583,7 +599,7 @@ class Loops:
         for up in self.script.source.ancestors(node):
             if up is block:
                 break
-            if isinstance(up, (syntax.For, syntax.While)) and not self._is_over_optimizers(up):
+            if isinstance(up, (syntax.For, syntax.While)) and not self._is_over_optimizers(up) and not self.trains_once(up):
                 found.append(up)
         return found
 

@@ -63,6 +63,20 @@ def gone_over(script: Script, loop: syntax.For) -> Iterator[tuple[syntax.BaseExp
             yield target, iterated
 
 
+NEXT = ("__next__", "next")
+"""Methods of an iterator that give what comes next; the second one that Python 2's had, and loaders' of old releases."""
+
+
+def advanced(script: Script, node: syntax.Node | None) -> syntax.BaseExpression | None:
+    """The iterator of which a call takes what comes next: ``x`` of ``next(x)``, ``x.__next__()``; None for anything else."""
+    match node:
+        case syntax.Call(func=syntax.Name("next"), args=[syntax.Arg(value=given, keyword=None, star=""), *_]):
+            return given if script.is_call_to(node, "next") else None
+        case syntax.Call(func=syntax.Attribute(value=given, attr=syntax.Name(name)), args=[]) if name in NEXT:
+            return given
+    return None
+
+
 def key_of(subscript: syntax.Subscript) -> object:
     """The string or whole number by which an entry is taken, where it is written out; None where it is not."""
     match subscript.slice:

@@ -370,7 +370,7 @@ def _is_view(script: Script, node: syntax.Node, call: syntax.Call, depth: int = 
         ):
             return method in _VIEWS and _is_view(script, value, call, depth + 1)
         case syntax.Call(func=func):
-            return script.name(func) in ("next", "torch.autograd.Variable", "iter", "list", "tuple")
+            return script.name(func) in ("next", "torch.autograd.Variable", "iter", "enumerate", "list", "tuple")
     return False
 
 

@@ -10,6 +10,7 @@ from speedlint.shapes.data import loaders
 from speedlint.shapes.data.loaders import Loader
 from speedlint.solve.flow import once
 from speedlint.solve.terms import Value
+from speedlint.solve.unpacking import advanced
 from speedlint.source import is_target
 from speedlint.torch.words import FREQUENT, Role
 
@@ -71,7 +72,9 @@ def _only_peeks(script: Script, call: syntax.Call) -> bool:
     """Whether it is ``next(iter(loaders()))``, which takes one batch."""
     parents = script.source.parents
     around = parents[parents[call]] if isinstance(parents[call], syntax.Arg) else None
-    return script.is_call_to(around, "iter") and script.is_call_to(parents[parents[around]], "next") if around else False
+    if around is None or not script.is_call_to(around, "iter"):
+        return False
+    return advanced(script, parents[parents[around]]) is around
 
 
 def _only_asks(script: Script, use: syntax.BaseExpression) -> bool:

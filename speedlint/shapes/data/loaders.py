@@ -16,6 +16,7 @@ from speedlint.solve.calls import item_functions
 from speedlint.solve.flow import once
 from speedlint.solve.names import last_name
 from speedlint.solve.terms import Definition
+from speedlint.solve.unpacking import advanced
 from speedlint.source import is_name
 from speedlint.torch import library, public
 from speedlint.torch.methods import MOVES
@@ -744,7 +745,7 @@ def _asks_for_errors(start: Start) -> bool:
         around = source.parents[handler]
         if handler.name is None or not isinstance(around, syntax.Try):
             continue
-        taken = any(script.name(call.func) == "next" for call in source.inside(around.body, syntax.Call))
+        taken = any(advanced(script, call) is not None for call in source.inside(around.body, syntax.Call))
         is_read = taken or source.contains(around.body, start.node)
         names = {name.value for name in source.inside(handler.name, syntax.Name)}
         is_used = any(name.value in names for name in source.inside(handler.body, syntax.Name))
@@ -881,9 +882,8 @@ def _reads_one_batch(start: Start) -> bool:
     """Whether a start is only ``next(iter(loader))``, or a loop that has no second turn."""
     if isinstance(start.node, syntax.For) and start.script.loops.ends_in_first_turn(start.node):
         return True
-    arg = start.script.source.parents[start.node]
-    call = start.script.source.parents.get(arg)
-    return isinstance(arg, syntax.Arg) and isinstance(call, syntax.Call) and start.script.name(call.func) == "next"
+    call = start.script.source.parents.get(start.script.source.parents[start.node])
+    return advanced(start.script, call) is start.node
 
 
 def _begins_within_steps(start: Start) -> bool:

@@ -42,6 +42,9 @@ _FROM_ARRAYS = frozenset(
     f"torch.{name}" for name in "tensor as_tensor from_numpy Tensor FloatTensor LongTensor DoubleTensor".split()
 )
 _BY_SIZE = frozenset(f"torch.{name}" for name in "empty LongTensor IntTensor FloatTensor Tensor".split())
+_TYPES = frozenset(f"torch.{name}Tensor" for name in ["", *"Float Double Half Long Int Short Byte Bool".split()])
+"""Types that are called with sizes, and leave what they make as it lies in memory."""
+_FILLS = frozenset({"fill_", "zero_"})
 _RANDOM_METHODS = frozenset("uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split())
 _READS = frozenset("to cuda type shape size dim ndim dtype device T sum mean any all item".split())
 _JOINS = ("torch.cat", "torch.concat", "torch.stack", "torch.hstack", "torch.vstack")
@@ -425,9 +428,11 @@ def _all(script: Script, name: syntax.Name) -> list[Binding]:
 
 def _trace(script: Script, node: syntax.BaseExpression) -> tuple[syntax.Call, bool, bool] | None:
     """The factory at the bottom of an expression of host work, whether it is exact, and whether it is random."""
-    is_exact, is_random = True, False
+    is_exact, is_random, is_filled = True, False, False
     while True:
         match node:
+            case syntax.Call() if is_type(script, node):
+                return (node, is_exact and not is_random, is_random) if is_filled and _is_sized(script, node) else None
             case syntax.Call() if (name := script.name(node.func)) in _EXACT | _ROUNDED | _RANDOM:
                 if _is_bound_to_host(script, node):
                     return None
@@ -439,6 +444,7 @@ def _trace(script: Script, node: syntax.BaseExpression) -> tuple[syntax.Call, bo
             case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if (
                 script.name(node.func) is None
             ):
+                is_filled = is_filled or method in _FILLS or method in _RANDOM_METHODS
                 if method in _RANDOM_METHODS and not any(arg.keyword for arg in node.args):
                     is_random = True
                 elif method not in SAME and not _changes_dtype(script, node, method):
@@ -458,6 +464,32 @@ def _trace(script: Script, node: syntax.BaseExpression) -> tuple[syntax.Call, bo
                     return None
             case _:
                 return None
+
+
+def is_type(script: Script, factory: syntax.BaseExpression) -> bool:
+    """Whether a call makes a tensor by its type, as in ``torch.FloatTensor(n)``, which takes no device of a GPU."""
+    return isinstance(factory, syntax.Call) and script.name(factory.func) in _TYPES
+
+
+def _is_sized(script: Script, made: syntax.Call) -> bool:
+    """Whether a tensor's type is called with sizes alone, and no data: ``torch.FloatTensor(n, 1)``, ``(x.size())``."""
+    given = [arg.value for arg in made.args if arg.keyword is None]
+    if len(given) != len(made.args):
+        return False
+    if len(given) == 1 and script.role(given[0]) is not Role.NUMBER:
+        origins = list(script.roles.origins(given[0])) or [(script, given[0])]
+        return bool(origins) and all(_is_size(place, each) for place, each in origins)
+    return bool(given) and all(not arg.star and script.role(arg.value) is Role.NUMBER for arg in made.args)
+
+
+def _is_size(script: Script, node: syntax.BaseExpression) -> bool:
+    """Whether an expression is the whole size of a tensor."""
+    match node:
+        case syntax.Call(func=syntax.Attribute(value=tensor, attr=syntax.Name("size")), args=[]):
+            return script.role(tensor) in (Role.TENSOR, Role.BATCH)
+        case syntax.Attribute(value=tensor, attr=syntax.Name("shape")):
+            return script.role(tensor) in (Role.TENSOR, Role.BATCH)
+    return False
 
 
 def made_by_function(script: Script, move: syntax.Call) -> syntax.Call | None:

@@ -13,7 +13,10 @@ from speedlint.torch.words import Frequency, Role
 
 _SELECTIONS = frozenset({"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount"})
 _REDUCTIONS = frozenset({"mean", "sum", "any", "all", "max", "min", "norm"})
-_ELEMENTWISE = frozenset("float double half long int bool detach abs square sqrt pow log exp clamp".split())
+_KEEPS_VALUES = frozenset(
+    "float double half long int bool detach abs square sqrt pow log exp clamp view reshape contiguous flatten".split()
+)
+"""Methods that give each value, or one made of it alone."""
 _SIZES = frozenset({"numel", "nelement", "size", "shape"})
 _LOSSES = ("torch.nn.functional.", "torch.mean", "torch.sum", "torch.nn.")
 _CHECKS = ("torch.isnan", "torch.isinf", "torch.isfinite")
@@ -226,7 +229,7 @@ def _is_reduced(script: Script, selected: syntax.BaseExpression, depth: int) -> 
                     continue
             case syntax.Arg() if depth and _is_of_density(script, script.source.parents[parent], depth):
                 continue
-            case syntax.Attribute(attr=syntax.Name(value=method)) if depth and method in _ELEMENTWISE:
+            case syntax.Attribute(attr=syntax.Name(value=method)) if depth and method in _KEEPS_VALUES:
                 call = script.source.parents[parent]
                 if isinstance(call, syntax.Call) and call.func is parent and _is_reduced(script, call, depth - 1):
                     continue
