@@ -60,6 +60,13 @@ def test_items_that_are_taken_by_their_number(project: Project, base: str) -> No
     assert _found(project, *BY_NUMBER, base=base, moved=".to(device)") == []
 
 
+@pytest.mark.parametrize("base", ["object", "Dataset"])
+@pytest.mark.parametrize("turn", ["words, answers, number in passages", "number, (words, answers, _) in enumerate(passages)"])
+def test_items_that_are_taken_in_turn(project: Project, base: str, turn: str) -> None:
+    assert _found(project, "", turn, "pass", base=base) == ["warning shown"]
+    assert _found(project, "", turn, "pass", base=base, moved=".cuda()") == []
+
+
 def test_rows_of_a_memory(project: Project) -> None:
     """It changes from step to step, which no loader would see."""
     assert _found(project, "", "_ in range(999)", "words, answers, _ = passages[torch.randint(99, (32,))]") == []

@@ -305,13 +305,14 @@ class Calls:
         return next(_yields(definition), None) is not None
 
     def iterated(self, definition: Definition) -> Value | None:
-        """What iterating over an object of a first-party class yields: by its ``__next__``, or its ``__iter__``."""
+        """What iterating over an object of a first-party class yields: by its ``__next__``, its ``__iter__`` or, as Python
+        does where there is neither, its ``__getitem__``."""
         following = self.method(definition, "__next__")
         if following is not None:
             return following.script.roles.calls.result(following)
         started = self.method(definition, "__iter__")
         if started is None:
-            return UNKNOWN
+            return self.roles._item(definition, UNKNOWN)
         if self._is_generator(started):
             return yielded(started)
         result = started.script.roles.calls.result(started)

@@ -446,14 +446,14 @@ class Roles:
                 return value
             case Role.DATASET if _is_of_graphs(value):
                 return _GRAPH
+            case Role.INSTANCE | Role.DATASET if value.definition is not None:
+                return self.calls.iterated(value.definition)
             case Role.SEQUENCE | Role.DATASET:
                 roles = {each.role for each in value.items if each is not None}
                 mixes = {Role.NUMBER, Role.TENSOR} <= roles and not value.assumed
                 return CONFLICT if mixes else value.element or join(value.items)
             case Role.MODULE if value.made is not None and value.made.script.name(value.made.call.func) in _HOLDERS:
                 return self._held(value.made, value.place)
-            case Role.INSTANCE if value.definition is not None:
-                return self.calls.iterated(value.definition)
             case Role.STRING | Role.MAPPING:
                 return STRING
         return UNKNOWN
@@ -1219,10 +1219,7 @@ class Roles:
         method = self.calls.method(definition, "__getitem__")
         if method is None:
             return otherwise
-        given = method.script.roles.calls.result(method)
-        if given is None or given.role is not Role.SEQUENCE:
-            return _as_batch(given)
-        return given._replace(items=tuple(map(_as_batch, given.items)), element=_as_batch(given.element))
+        return _as_batch(method.script.roles.calls.result(method))
 
     def moved_entry(self, batch: syntax.Name, node: syntax.Subscript) -> syntax.BaseExpression | None:
         """The expression of the tensor that was put in the place of a batch's entry: ``batch["x"] =
@@ -1529,7 +1526,9 @@ def _is_of_graphs(dataset: Value) -> bool:
 
 
 def _as_batch(value: Value | None) -> Value | None:
-    """A tensor of an item, which is copied to a device as a loader's batch is."""
+    """An item whose tensors are copied to a device as a loader's batch is."""
+    if value is not None and value.role is Role.SEQUENCE:
+        return value._replace(items=tuple(map(_as_batch, value.items)), element=_as_batch(value.element))
     is_data = value is not None and value.role is Role.TENSOR and value.place is Place.HOST
     return Value(Role.BATCH, Place.HOST) if is_data else value
 

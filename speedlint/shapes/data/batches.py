@@ -16,7 +16,7 @@ from speedlint.shapes.sync.streams import blocks
 from speedlint.solve import reach
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition, Value
-from speedlint.solve.unpacking import part
+from speedlint.solve.unpacking import gone_over, part
 from speedlint.solve.values import mapped
 from speedlint.torch import library
 from speedlint.torch.methods import VIEWS, works_in_place
@@ -39,6 +39,7 @@ _OF_GRAPHS = frozenset("ndata edata srcdata dstdata".split())
 """What the data of a graph's nodes and edges are called."""
 _SAME_MEMORY = VIEWS | {"numpy"}
 """Methods whose result may share its tensor's memory."""
+_GIVE_ITEMS = (Role.INSTANCE, Role.DATASET)
 _DEPTH = 6
 
 
@@ -141,11 +142,27 @@ def source_loader(script: Script, batch: syntax.BaseExpression) -> Loader | None
 
 
 def is_item(script: Script, batch: syntax.BaseExpression) -> bool:
-    """Whether a batch is what an object of the project gives for a number: ``x, y = dataset[i]``."""
-    return any(
-        isinstance(node, syntax.Subscript) and place.role(node.value) in (Role.INSTANCE, Role.DATASET)
+    """Whether a batch is what an object of the project gives for a number: ``x, y = dataset[i]``, also where a loop goes
+    over the object itself."""
+    return _is_in_turn(script, batch) or any(
+        isinstance(node, syntax.Subscript) and place.role(node.value) in _GIVE_ITEMS
         for place, node in script.roles.origins(batch)
     )
+
+
+def _is_in_turn(script: Script, batch: syntax.BaseExpression, depth: int = 0) -> bool:
+    """Whether a variable is bound, or made of what is bound, by a loop over an object that gives items by their number."""
+    source = script.source
+    for name in source.inside(batch, syntax.Name) if depth < _DEPTH else ():
+        for binding in script.names.reaching(name):
+            loop = source.enclosing(binding.node, syntax.For, syntax.CompFor) if binding.kind is Kind.FOR else None
+            iterated = [each for _, each in gone_over(script, loop)] if isinstance(loop, syntax.For) else []
+            if any(script.role(each) in _GIVE_ITEMS for each in iterated):
+                return True
+            value = binding.value if binding.kind is Kind.ASSIGN else None
+            if value is not None and not source.contains(value, batch) and _is_in_turn(script, value, depth + 1):
+                return True
+    return False
 
 
 def unpinned(script: Script, batch: syntax.BaseExpression) -> Loader | None:

@@ -22,6 +22,8 @@ _ASKING_METHODS = frozenset({"equal", "allclose", "is_nonzero"})
 _FINITE = frozenset("isfinite isnan isinf".split())
 _EQUALS = (syntax.Equal, syntax.NotEqual, syntax.In, syntax.NotIn)
 """How texts are compared."""
+_OF_ALL_DATA = frozenset("is_cuda is_cpu is_mps device get_device dtype requires_grad is_leaf is_sparse layout".split())
+"""What a tensor is asked for that is the same in each step."""
 _DEPTH = 3
 
 
@@ -123,10 +125,11 @@ def _is_of_tensors(script: Script, test: syntax.BaseExpression) -> bool:
 
 
 def _is_looked_into(script: Script, name: syntax.Name) -> bool:
-    """Whether a name stands for a value that a test looks at: no attribute's, and not only to see whether it is None."""
+    """Whether a name stands for a value that a test looks at: no attribute's, and not only to see whether it is None, or on
+    which device."""
     match script.source.parents[name]:
         case syntax.Attribute(attr=attr):
-            return attr is not name
+            return attr is not name and attr.value not in _OF_ALL_DATA
         case syntax.Comparison(comparisons=[syntax.ComparisonTarget(operator=syntax.Is() | syntax.IsNot())]):
             return False
     return True

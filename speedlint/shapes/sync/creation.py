@@ -494,17 +494,24 @@ def _is_size(script: Script, node: syntax.BaseExpression) -> bool:
 
 def made_by_function(script: Script, move: syntax.Call) -> syntax.Call | None:
     """The call of a function of the project that makes a tensor on the host, of numbers alone, where another one copies it
-    to the GPU: ``causal_mask(words.shape[1]).to(device)``."""
-    match move.func:
-        case syntax.Attribute(value=syntax.Call(args=args) as made, attr=syntax.Name(value=name)) if name in MOVES:
-            callee = script.callee(made) if target(script, move) is not None and not is_made_elsewhere(script) else None
-            if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.node.decorators:
-                return None
-            value = script.value(made)
-            is_on_host = value.role is Role.TENSOR and value.place is Place.HOST and not value.assumed
-            of_numbers = all(script.role(arg.value) is Role.NUMBER and not arg.star for arg in args)
-            return made if is_on_host and of_numbers and _makes_of_sizes(callee) else None
-    return None
+    to the GPU: ``causal_mask(words.shape[1]).to(device)``, also by way of a variable."""
+    if not isinstance(move.func, syntax.Attribute) or move.func.attr.value not in MOVES:
+        return None
+    copied = move.func.value
+    made = bound(script, copied) if isinstance(copied, syntax.Name) else copied
+    if not isinstance(made, syntax.Call) or target(script, move) is None or is_made_elsewhere(script):
+        return None
+    callee = script.callee(made)
+    if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.node.decorators:
+        return None
+    value = script.value(made)
+    is_on_host = value.role is Role.TENSOR and value.place is Place.HOST and not value.assumed
+    of_numbers = all(not arg.star and _is_number_or_size(script, arg.value) for arg in made.args)
+    return made if is_on_host and of_numbers and _makes_of_sizes(callee) else None
+
+
+def _is_number_or_size(script: Script, node: syntax.BaseExpression) -> bool:
+    return script.role(node) is Role.NUMBER or _is_size(script, node)
 
 
 @once(False)
@@ -512,8 +519,8 @@ def _makes_of_sizes(function: Definition) -> bool:
     """Whether a function makes a tensor of sizes, and none of data."""
     script = function.script
     names = [script.name(call.func) or "" for call in script.source.inside(function.node, syntax.Call)]
-    return any(name in _EXACT | _ROUNDED for name in names) and not any(
-        name in _FROM_ARRAYS or name in _RANDOM or name.startswith(("numpy.", "torch.load")) for name in names
+    return any(name in _EXACT | _ROUNDED | _RANDOM for name in names) and not any(
+        name in _FROM_ARRAYS or name.startswith(("numpy.", "torch.load")) for name in names
     )
 
 
