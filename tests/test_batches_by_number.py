@@ -61,7 +61,7 @@ def test_items_that_are_taken_by_their_number(project: Project, base: str) -> No
 
 
 @pytest.mark.parametrize("base", ["object", "Dataset"])
-@pytest.mark.parametrize("turn", ["words, answers, number in passages", "number, (words, answers, _) in enumerate(passages)"])
+@pytest.mark.parametrize("turn", ["words, answers, _ in passages", "i, (words, answers, _) in enumerate(passages)"])
 def test_items_that_are_taken_in_turn(project: Project, base: str, turn: str) -> None:
     assert _found(project, "", turn, "pass", base=base) == ["warning shown"]
     assert _found(project, "", turn, "pass", base=base, moved=".cuda()") == []

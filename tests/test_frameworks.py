@@ -90,6 +90,11 @@ def test_code_that_release_5_refuses_is_for_an_older_one(tmp_path: Path, option:
     assert (found.level.value, found.fix is not None) == (level, level == "warning")
 
 
+def test_an_old_trainer_that_is_kept_from_the_gpu_is_no_finding(tmp_path: Path) -> None:
+    text = TRAINS.format(options=", no_cuda=not torch.cuda.is_available()")
+    assert not _found(tmp_path, f"import torch\n{text}", "SPD801", requirements_txt="transformers==4.40.0\n")
+
+
 def test_a_launch_with_a_precision_is_no_finding(tmp_path: Path) -> None:
     launched = "accelerate launch --mixed_precision bf16 train.py\n"
     assert not _found(tmp_path, TRAINS.format(options=""), "SPD801", run_sh=launched)

@@ -281,7 +281,7 @@ def root_network(script: Script, node: syntax.Node) -> Network:
         classes = [each for each in chosen if each is not None and isinstance(each.node, syntax.ClassDef)]
         return reduce(Network.__or__, (code_network(*each) for each in classes)) if classes else _UNKNOWN
     if name.startswith(_PLAIN_MODULES):
-        return code_network(script, node)
+        return reduce(Network.__or__, (*_handed(script, node), *_taken_over(script, node)), code_network(script, node))
     return _of_library(script, node, name)
 
 
@@ -323,6 +323,15 @@ def _handed(script: Script, made: syntax.Node) -> Iterator[Network]:
             script.role(arg.value) is Role.MODULE or _runs_handed(script, made, arg.value)
         ):
             yield network(script, arg.value)
+
+
+def _taken_over(script: Script, made: syntax.Node) -> Iterator[Network]:
+    """The modules whose parts a container is made of: ``nn.Sequential(*list(resnet.children())[:-1])``."""
+    for call in script.source.inside(made, syntax.Call):
+        match call.func:
+            case syntax.Attribute(value=whole, attr=syntax.Name("children" | "named_children")):
+                if script.role(whole) is Role.MODULE:
+                    yield network(script, whole)
 
 
 def _runs_handed(script: Script, made: syntax.Node, handed: syntax.BaseExpression) -> bool:

@@ -287,8 +287,9 @@ def _uses(script: Script, selected: syntax.BaseExpression) -> Iterator[syntax.No
     match script.source.parents[selected]:
         case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)]):
             for use in script.names.uses(name):
-                bindings = script.names.reaching(use)
-                if use is not name and any(binding.node is name and binding.kind is Kind.ASSIGN for binding in bindings):
+                is_set = is_target(script.source, use) and not isinstance(script.source.parents[use], syntax.AugAssign)
+                bindings = () if is_set else script.names.reaching(use)
+                if any(binding.node is name and binding.kind is Kind.ASSIGN for binding in bindings):
                     yield use
         case _:
             yield selected
