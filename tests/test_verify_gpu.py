@@ -216,7 +216,7 @@ def test_ranks_measure_the_same_steps_once_each_has_warmed_up(
     assert [each["environment"]["threads"] for each in results] == [min(2, os.cpu_count() or 1)] * 2, "as is set outside"
     assert one["warmup"] == other["warmup"]
     assert len(one["steps"]) == len(other["steps"])
-    assert 10 <= one["warmup"] < 40
+    assert 8 <= one["warmup"] < 40, "the eight slow steps are not measured"
     timing = Timing(first=(sample, sample), pairs=[(sample, sample)] * 3)
     assert [row[:3] for row in verify_words.ranks(timing)] == [
         ("0", "0: Fake GPU 0", "12 ms, 12 ms"),
