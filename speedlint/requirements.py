@@ -76,10 +76,16 @@ _LAST_FOR_TOOLKIT: dict[str, Release] = {toolkit: (1, minor) for toolkit, minor 
 """The last torch release that PyTorch's channel of conda has for a CUDA toolkit, from its page of previous versions: later
 ones than 1.12 ask for ``pytorch-cuda`` instead."""
 _PYTHON = re.compile(
-    rf"{_BEGIN}python[`*]*\s*(?:={{1,2}}|:)?\s*v?(2\.7|3\.[5-7])(?:\.\d+)?[`*.,;]*\s*(?:pip\s+packages\s*:?|\(.*\))?\s*$"
-    r"|(?:conda\s+create\b[^\n]*\bpython={1,2}|\buse\s+python\s*)(2\.7|3\.[5-7])\b(?!\s*(?:[-+/,]|or\b|and\b))",
+    rf"{_BEGIN}python[`*]*\s*(?:={{1,2}}|:)?\s*v?(3\.[5-7])(?:\.\d+)?[`*.,;]*\s*(?:pip\s+packages\s*:?|\(.*\))?\s*$"
+    r"|conda\s+create\b[^\n]*\bpython={1,2}(3\.[5-7])\b",
     re.IGNORECASE | re.MULTILINE,
 )
+_PYTHON_2 = re.compile(
+    rf"(?:{_BEGIN}|^\W*use\s+)python[`*]*\s*(?:={{1,2}}|:)?\s*v?2\.7(?:\.\d+)?(?:\s+for\s+all\b[^\n]*)?\W*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PYTHON_3 = re.compile(r"\b3\.\d|python[\s=>`*-]*3", re.IGNORECASE)
+"""A line that asks for Python 2.7, and what says that a later one is asked for somewhere."""
 _PYTHON_PINNED = re.compile(r"^[ \t]*(?:-[ \t]*)?[\"']?python[ \t]*={1,2}[ \t]*(3\.\d+)", re.MULTILINE)
 """A Python that a file of conda's asks for: ``- python=3.7``, ``python=3.6.0=0``."""
 _BEGINS = re.compile(r"\s*FROM\s", re.IGNORECASE)
@@ -175,7 +181,10 @@ def _told(text: str) -> Release | None:
     named = [_release(groups.get("pinned") or groups["exact"]) for groups in found]
     if named:
         return max(named)
-    return _last([one or other for one, other in _PYTHON.findall(text)], _TOOLKIT.findall(text))
+    pythons = [one or other for one, other in _PYTHON.findall(text)]
+    if not pythons and _PYTHON_2.search(text) and not _PYTHON_3.search(text):
+        pythons = ["2.7"]
+    return _last(pythons, _TOOLKIT.findall(text))
 
 
 def _release(text: str) -> Release:

@@ -441,3 +441,35 @@ for epoch in range(9):
     text += "    module.measured()\n" if "measured" in hook else ""
     text += "    module.validation_epoch_end([])\n" if base == "torch.nn.Module" else ""
     assert bool(_found(tmp_path, text, "SPD505")) is is_found
+
+
+OLD_TRAINER = """\
+from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
+
+def main(name, data, tokenizer):
+    model = AutoModelForSequenceClassification.from_pretrained(name)
+    args = TrainingArguments("out")
+    {made}
+    trainer.train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "requirement", "level"),
+    [
+        ("trainer = Trainer(model, args, train_dataset=data, tokenizer=tokenizer)", "", "warning"),
+        ("trainer = Trainer(model, args, train_dataset=data, tokenizer=tokenizer)", "transformers>=5.0", "note"),
+        ("trainer = Trainer(model, args, train_dataset=data, processing_class=tokenizer)", "", "note"),
+        (
+            "try:\n        trainer = Trainer(model, args, train_dataset=data, processing_class=tokenizer)\n"
+            "    except TypeError:\n        trainer = Trainer(model, args, train_dataset=data, tokenizer=tokenizer)",
+            "",
+            "note",
+        ),
+    ],
+)
+def test_a_trainer_that_release_5_refuses_is_of_an_older_one(
+    tmp_path: Path, made: str, requirement: str, level: str
+) -> None:
+    (found,) = _found(tmp_path, OLD_TRAINER.format(made=made), "SPD801", requirements_txt=f"{requirement}\n")
+    assert found.level.value == level

@@ -144,8 +144,10 @@ device = torch.device("cuda" if Config.use_cuda and torch.cuda.is_available() el
         (IN_FUNCTION.format(again=""), "note"),
         (IN_FUNCTION.format(again="    cuda = args.seed == 3\n"), "warning"),
         (IN_FUNCTION.format(again="") + "\n\n\ndef other():\n    cuda = True\n    return cuda", "warning"),
-        (IN_CLASS, "note"),
-        (IN_CLASS.replace("\n\n\n", "\n\n\nConfig.use_cuda = True\n", 1), "warning"),
+        (IN_FUNCTION.format(again="") + "\n\n\ndef other(cuda):\n    return cuda", "warning"),
+        (IN_FUNCTION.format(again="") + '\nwanted = {"cuda": True}', "warning"),
+        (IN_FUNCTION.format(again="") + "\nprint(args.cuda)", "warning"),
+        (IN_CLASS, "warning"),
     ],
 )
 def test_a_variable_keeps_the_training_from_the_gpu(project: Project, chosen: str, level: str) -> None:

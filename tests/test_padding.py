@@ -11,6 +11,21 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trainer, TrainingArguments
 {more}
 
+class Held(torch.nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        self.body = AutoModelForSequenceClassification.from_pretrained("bert-base-uncased")
+        self.head = torch.nn.Linear(768, 2)
+
+    def forward(self, input_ids, attention_mask, labels):
+        return self.head(self.body(input_ids, attention_mask=attention_mask).logits)
+
+
+class Wide(Held):
+    def forward(self, input_ids, attention_mask, labels):
+        return self.head(self.body(input_ids, attention_mask=attention_mask).last_hidden_state.flatten(1))
+
+
 tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
 
 
@@ -38,6 +53,10 @@ LIMIT = '"max_length"'
         (LIMIT, "77", "from transformers import CLIPTokenizer", "pass", "cut", []),
         (LIMIT, "128", "", "pass", "dict", []),
         (LIMIT, "128", "block_size = 128", "pass", "cut", ["note"]),
+        (LIMIT, "128, return_overflowing_tokens=True", "", "pass", "cut", []),
+        (LIMIT, "128", "", "model = Wide(model)", "cut", []),
+        (LIMIT, "128", "", "model = Held(model)", "cut", ["warning"]),
+        (LIMIT, "128", "def other(rows):\n    return rows", "rows.map(cut)", "other", []),
     ],
 )
 def test_where_batches_may_have_lengths_of_their_own(

@@ -300,6 +300,8 @@ for epoch in range(9):
         ("pass", "if epoch: continue\n        break", "break", 1),
         ("pass", "if len(rows) < 3: break", "break", 1),
         ("if len(rows) < 8: continue", "break", "pass", 1),
+        ("for _ in rows:\n            break\n        else:\n            continue", "break", "break", 0),
+        ("pass", "for _ in rows:\n            break\n        else:\n            continue\n        break", "break", 1),
     ],
 )
 def test_a_loop_that_is_left_behind_its_first_step(project: Project, first: str, last: str, left: str, found: int) -> None:

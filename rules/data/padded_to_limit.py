@@ -1,13 +1,14 @@
 """Every text is padded to the same limit, however short it is.
 
 ## What it does
-Finds tokenizers that are told `padding="max_length"`, or `pad_to_max_length=True` of old, where they make what a training
-reads: in its datasets, in a function that `map` of the `datasets` library is handed, in a collate function, and beside a
-`TensorDataset`; also the collators of transformers that are told so.
+Finds tokenizers that are told `padding="max_length"`, or `pad_to_max_length=True` of old, where they make what a model of
+transformers is trained on: in its datasets, in a function that `map` of the `datasets` library is handed, in a collate
+function.
 
 It is a note for a limit of 64 tokens or less, and for a language model that is trained to go on with a text, whose texts
-mostly reach the limit. Programs that compile their model, which then has one shape to compile for, that run on a TPU, and
-text encoders of image models, which take 77 tokens always, are left alone, and so is what never speaks of an attention mask.
+mostly reach the limit. Left alone are programs that compile their model, which then has one shape to compile for, that run
+on a TPU, export it or gather tokens over processes, and networks of the project's own that may count on the length, or go
+over what only pads, such as a recurrent layer behind the transformer. So is what cuts long texts into rows that are full.
 
 ## Why it is slow
 A token that only pads goes through the whole network like any other, and the mask takes its effect away afterwards. Texts of
@@ -44,8 +45,8 @@ loader = DataLoader(comments, batch_size=32, collate_fn=DataCollatorWithPadding(
 with a dataset that leaves `padding` out.
 
 ## Fix safety
-Never fixed: a network may count on the length, such as one that flattens all positions, and how long the texts are is not in
-the script. Batches of many lengths are compiled anew where something compiles.
+Never fixed: the program may count on the length somewhere, and how long the texts are is not in the script. Labels that are
+padded too, as those of tokens and of sequences are, need the collator of transformers that is made for them.
 
 ## Sources
 Hugging Face's documentation on padding pads a batch to its longest text by default, and calls `max_length` what a TPU needs.
@@ -65,22 +66,19 @@ from speedlint.facts import syntax
 from speedlint.rule import Estimate, Finding, Level, Rule, Worth
 from speedlint.shapes import worth
 from speedlint.shapes.data import padding
-from speedlint.shapes.data.padding import Made
 from speedlint.shapes.sync import reads
 
 _SHORT = 64
 """Tokens of a limit that is no more than a step is launched for."""
-_CURE = {
-    Made.ITEM: "leave `padding` out, and let `DataCollatorWithPadding(tokenizer)` pad each batch, as its collate function",
-    Made.BATCH: 'pass `padding="longest"`, which pads each batch to its longest text',
-    Made.WHOLE: "keep the texts as long as they are, and pad each batch in its `collate_fn`, by `DataCollatorWithPadding`",
-}
+_ADVICE = (
+    "leave the padding to the batch, which is then as long as its longest text: by the collator of transformers for the "
+    'task, such as `DataCollatorWithPadding`, or `padding="longest"` in a collate function; not written: the program may '
+    "count on the length"
+)
 
 
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
-    if not padding.is_to_limit(script, call) or (made := padding.made_for(script, call)) is None:
-        return
-    if not padding.may_vary(script):
+    if not padding.is_to_limit(script, call) or not padding.may_vary(script) or not padding.is_for_training(script, call):
         return
     limit = script.argument(call, "max_length")
     known = script.constant(limit) if limit is not None else None
@@ -88,8 +86,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     shown = f"{tokens} tokens" if tokens is not None else "the same limit"
     message = f"`{reads.shown(script, call.func)}(...)` pads every text to {shown}, and the network computes with all of it"
     is_trifle = (tokens is not None and tokens <= _SHORT) or padding.goes_on_with_texts(script)
-    advice = f"{_CURE[made]}; not written: the network may count on the length"
-    yield Finding(call, message, advice=advice, level=Level.NOTE if is_trifle else Level.WARNING)
+    yield Finding(call, message, advice=_ADVICE, level=Level.NOTE if is_trifle else Level.WARNING)
 
 
 RULE = Rule(

@@ -80,7 +80,7 @@ def _often(script: Script, node: syntax.Node) -> str | None:
 def _cure(script: Script, factory: syntax.Call) -> str:
     """What makes the same tensor on the GPU."""
     if creation.is_type(script, factory):
-        return "make it with `torch.full`, or with `torch.rand` or `torch.randn` if it is drawn, and `device=`"
+        return "make it with `torch.full`, or draw it with `torch.rand`, `randn` or `randint`, and `device=`"
     made = reads.shown(script, factory.func)
     is_of_project = script.callee(factory) is not None
     return f"let `{made}` take the device and make it there" if is_of_project else f"pass `device=` to `{made}`"

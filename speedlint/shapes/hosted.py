@@ -13,7 +13,7 @@ from speedlint.shapes.training import roots, trained_modules
 from speedlint.solve import configs, shipped
 from speedlint.solve.flow import once
 from speedlint.solve.guards import deciding_tests
-from speedlint.solve.names import Kind, last_name
+from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.unpacking import key_of
 from speedlint.solve.values import option_of
 from speedlint.torch import library
@@ -29,8 +29,6 @@ _IS_SET = rb"(?:_?(?i:only|force))?\s{0,9}(?::[^=\n]{0,60}|:)?=[\s\\(]{0,99}(?:T
 _SETS_FLAG: tuple[Mark, ...] = tuple((end, re.compile(end + _IS_SET)) for end in (b"cuda", b"gpu", b"GPU", b"cpu", b"CPU"))
 """A variable of such a name that is set to a truth value, as an option of a call may be too. One pattern for each end is
 found five times as fast as one for all."""
-_HOLDERS = (syntax.FunctionDef, syntax.ClassDef)
-_GIVEN_ELSEWHERE = (Kind.PARAMETER, Kind.IMPORT)
 _DEVICE = "device"
 _OFF_AT = {_DEVICE: "cpu"}
 """What an option is where it asks for no GPU, of those that are no flags."""
@@ -156,19 +154,39 @@ def _puts_by_itself(script: Script) -> Iterator[syntax.Call]:
 
 
 def _written_off(script: Script) -> Iterator[str]:
-    """The variables of modules, functions and classes that keep a program from the GPU, and that nothing sets again:
-    ``use_cuda = False``."""
-    found: dict[str, bool] = {}
+    """The variables that keep a program from the GPU, and that nothing sets again: ``use_cuda = False`` at the top of a
+    module, or in a function where nothing else of the program has that name."""
     for place in script.everywhere(*_SETS_FLAG):
-        holders = (place.source.module, *(each.body for kind in _HOLDERS for each in place.source.of(kind)))
-        scopes = dict.fromkeys(place.names.scope(holder) for holder in holders)
-        for name, bindings in ((name, bindings) for scope in scopes for name, bindings in scope.bindings.items()):
-            is_flag = _FLAG.fullmatch(name) is not None
-            given = [each.value for each in bindings if each.kind not in _GIVEN_ELSEWHERE]
-            if given and (is_flag or _REFUSAL.fullmatch(name)):
-                is_off = len(given) == 1 and isinstance(given[0], syntax.Name) and given[0].value == str(not is_flag)
-                found[name] = found.get(name, True) and is_off
-    yield from (name for name, is_off in found.items() if is_off)
+        top = place.names.scope(place.source.module)
+        yield from (name for name, bindings in top.bindings.items() if _keeps_off(name, bindings))
+        for function in place.source.of(syntax.FunctionDef):
+            for name, bindings in place.names.scope(function.body).bindings.items():
+                if _keeps_off(name, bindings) and all(_is_own(script, function, each) for each in _named(script, name)):
+                    yield name
+
+
+def _keeps_off(name: str, bindings: list[Binding]) -> bool:
+    is_flag = _FLAG.fullmatch(name) is not None
+    value = bindings[0].value if len(bindings) == 1 and (is_flag or _REFUSAL.fullmatch(name)) else None
+    return isinstance(value, syntax.Name) and value.value == str(not is_flag)
+
+
+def _named(script: Script, name: str) -> Iterator[tuple[Script, syntax.Node]]:
+    """What a program calls by a name, or writes it as a text."""
+    for place in script.everywhere(name.encode()):
+        yield from ((place, each) for each in place.source.tree.named((name,)))
+        texts = place.source.of(syntax.SimpleString)
+        yield from ((place, each) for each in texts if each.evaluated_value == name)
+
+
+def _is_own(script: Script, function: syntax.FunctionDef, named: tuple[Script, syntax.Node]) -> bool:
+    """Whether a name stands within a function, as a variable, and is no attribute's: ``torch.cuda`` is a module's."""
+    place, node = named
+    up = place.source.parents[node]
+    if isinstance(up, syntax.Attribute) and up.attr is node and (place.name(up) or "").startswith("torch."):
+        return True
+    is_variable = not (isinstance(up, syntax.Attribute) and up.attr is node)
+    return is_variable and node.tree is function.tree and place.source.contains(function.body, node)
 
 
 def _passed_off(script: Script) -> Iterator[str]:

@@ -305,18 +305,22 @@ class Calls:
         return next(_yields(definition), None) is not None
 
     def iterated(self, definition: Definition) -> Value | None:
-        """What iterating over an object of a first-party class yields: by its ``__next__``, its ``__iter__`` or, as Python
-        does where there is neither, its ``__getitem__``."""
+        """What iterating over an object of a first-party class yields: by its ``__next__``, or its ``__iter__``."""
         following = self.method(definition, "__next__")
         if following is not None:
             return following.script.roles.calls.result(following)
         started = self.method(definition, "__iter__")
         if started is None:
-            return self.roles._item(definition, UNKNOWN)
+            return UNKNOWN
         if self._is_generator(started):
             return yielded(started)
         result = started.script.roles.calls.result(started)
         return started.script.roles._element(result) if result is None or result.definition != definition else UNKNOWN
+
+    def gives_by_number(self, definition: Definition) -> bool:
+        """Whether iterating over an object takes its items by their number, as Python does where a class has only that."""
+        named = (self.method(definition, name) for name in ("__getitem__", "__iter__", "__next__"))
+        return [each is not None for each in named] == [True, False, False]
 
     def _generated(self, call: syntax.Call) -> Value:
         """A first-party generator that takes a loader hands on what the loader yields."""

@@ -19,6 +19,7 @@ from speedlint.solve.flow import listed_once, once
 from speedlint.solve.gradients import switches, told
 from speedlint.solve.guards import Guards
 from speedlint.solve.terms import Definition
+from speedlint.solve.unpacking import gone_over
 from speedlint.torch import library
 from speedlint.torch.words import Frequency, Role
 
@@ -444,8 +445,11 @@ class Loops:
         """Whether no turn follows one that trains: ``if not enough: continue``, a step, and a ``break``."""
         if not self._ends_in_break(loop):
             return False
-        last = max((each.row for each in self._continues(loop)), default=loop.row)
-        return not any(call.row < last and self._call_does(call, Does.STEPS) for call in self._calls_of(loop.body))
+        last = max((each.row for each in self._continues(loop)), default=None)
+        if last is None:
+            return True
+        steps = [call for call in self._calls_of(loop.body) if self._call_does(call, Does.STEPS)]
+        return bool(steps) and all(call.row > last for call in steps)
 
     def _ends_in_break(self, loop: Loop) -> bool:
         match loop.body:
@@ -455,9 +459,15 @@ class Loops:
 
     def _continues(self, loop: Loop) -> Iterator[syntax.Continue]:
         """What goes on with the next turn of a loop, and not of one within it."""
+        return (each for each in self.script.source.inside(loop.body, syntax.Continue) if self._gone_on_with(each) is loop)
+
+    def _gone_on_with(self, jump: syntax.Continue) -> syntax.Node | None:
+        """The loop that a ``continue`` goes on with: in the ``else`` of a loop, the one around that."""
         source = self.script.source
-        found = source.inside(loop.body, syntax.Continue)
-        return (each for each in found if source.enclosing(each, syntax.For, syntax.While) is loop)
+        around = source.enclosing(jump, syntax.For, syntax.While)
+        while isinstance(around, (syntax.For, syntax.While)) and not source.contains(around.body, jump):
+            around = source.enclosing(around, syntax.For, syntax.While)
+        return around
 
     def _steps_itself(self, loop: Loop) -> bool:
         """Whether an optimizer's step is written in the loop, and in no loop within it: the rest cannot change its kind."""
@@ -720,11 +730,14 @@ class Loops:
                     return True
         return self.script.role(iterated) is Role.BATCH
 
+    def _is_over_items(self, loop: syntax.For) -> bool:
+        """Whether a ``for`` takes the items of a dataset of the project by their number, which may be parts of one step."""
+        given = (self.script.value(iterated) for _, iterated in gone_over(self.script, loop))
+        return any(each.role is Role.DATASET and each.definition is not None for each in given)
+
     def iterates_loader(self, loop: Loop) -> bool:
         """Whether a ``for`` goes over a loader, through ``enumerate``, ``tqdm`` and the like."""
-        if not isinstance(loop, syntax.For):
-            return False
-        if self._is_over_parts(loop.iter):
+        if not isinstance(loop, syntax.For) or self._is_over_parts(loop.iter) or self._is_over_items(loop):
             return False
         element = self.script.roles.element(self.script.value(loop.iter))
         parts = [element, *filter(None, element.items)]

@@ -446,8 +446,10 @@ class Roles:
                 return value
             case Role.DATASET if _is_of_graphs(value):
                 return _GRAPH
-            case Role.INSTANCE | Role.DATASET if value.definition is not None:
+            case Role.INSTANCE if value.definition is not None:
                 return self.calls.iterated(value.definition)
+            case Role.DATASET if value.definition is not None and self.calls.gives_by_number(value.definition):
+                return self._item(value.definition, UNKNOWN)
             case Role.SEQUENCE | Role.DATASET:
                 roles = {each.role for each in value.items if each is not None}
                 mixes = {Role.NUMBER, Role.TENSOR} <= roles and not value.assumed

@@ -151,18 +151,24 @@ def is_item(script: Script, batch: syntax.BaseExpression) -> bool:
 
 
 def _is_in_turn(script: Script, batch: syntax.BaseExpression, depth: int = 0) -> bool:
-    """Whether a variable is bound, or made of what is bound, by a loop over an object that gives items by their number."""
-    source = script.source
-    for name in source.inside(batch, syntax.Name) if depth < _DEPTH else ():
-        for binding in script.names.reaching(name):
-            loop = source.enclosing(binding.node, syntax.For, syntax.CompFor) if binding.kind is Kind.FOR else None
-            iterated = [each for _, each in gone_over(script, loop)] if isinstance(loop, syntax.For) else []
-            if any(script.role(each) in _GIVE_ITEMS for each in iterated):
-                return True
-            value = binding.value if binding.kind is Kind.ASSIGN else None
-            if value is not None and not source.contains(value, batch) and _is_in_turn(script, value, depth + 1):
-                return True
+    """Whether a variable is bound, or a part or view of what is bound, by a loop that takes a dataset's items by number."""
+    match batch:
+        case syntax.Attribute(value=whole) | syntax.Subscript(value=whole) | syntax.Call(func=syntax.Attribute(value=whole)):
+            return _is_in_turn(script, whole, depth)
+        case syntax.Name() if depth < _DEPTH:
+            return any(_is_bound_in_turn(script, binding, batch, depth + 1) for binding in script.names.reaching(batch))
     return False
+
+
+def _is_bound_in_turn(script: Script, binding: Binding, batch: syntax.BaseExpression, depth: int) -> bool:
+    if binding.kind is Kind.ASSIGN and binding.value is not None:
+        return not script.source.contains(binding.value, batch) and _is_in_turn(script, binding.value, depth)
+    loop = script.source.enclosing(binding.node, syntax.For, syntax.CompFor) if binding.kind is Kind.FOR else None
+    given = [script.value(each) for _, each in gone_over(script, loop)] if isinstance(loop, syntax.For) else []
+    return any(
+        each.role is Role.DATASET and each.definition is not None and script.roles.calls.gives_by_number(each.definition)
+        for each in given
+    )
 
 
 def unpinned(script: Script, batch: syntax.BaseExpression) -> Loader | None:

@@ -17,6 +17,7 @@ from speedlint.shapes.training import Root, roots
 from speedlint.solve.flow import listed_once
 from speedlint.solve.terms import Definition
 from speedlint.solve.values import returned
+from speedlint.source import is_name
 from speedlint.torch import library
 from speedlint.torch.words import Place, Role
 
@@ -39,6 +40,12 @@ _PUBLISHED_IN_FULL = re.compile(
 _FULL_LIBRARIES = ("torch.nn.", "torchvision.models.", "timm.")
 _TRANSFORMS = re.compile(rb"\.(?:set|with)_transform\(|Image\.open|librosa\.load|torchaudio\.load")
 """What a program says whose items are decoded or transformed each time they are read."""
+_RELEASE_5 = (5, 0)
+_ARGUMENTS_UNTIL_5 = (
+    *("evaluation_strategy", "logging_dir", "overwrite_output_dir", "no_cuda", "per_gpu_train_batch_size"),
+    *("half_precision_backend", "fp16_backend", "tpu_num_cores"),
+)
+"""Arguments that ``TrainingArguments`` of transformers 5 refuses (its ``training_args.py``, release 5.24)."""
 _TRIAL = 50
 """Steps up to which a training is only tried out."""
 
@@ -164,11 +171,12 @@ def _running(script: Script) -> Iterator[tuple[Script, syntax.Call]]:
     }
     for place in script.everywhere(b"Trainer("):
         for call in place.source.of(syntax.Call):
-            if id(call) in trained and _is_trainer(place, call):
+            if id(call) in trained and is_trainer(place, call):
                 yield place, call
 
 
-def _is_trainer(script: Script, call: syntax.Call) -> bool:
+def is_trainer(script: Script, call: syntax.Call) -> bool:
+    """Whether a call makes a ``Trainer``, or an object of a class of the project that derives from one."""
     return script.name(call.func) in library.HUGGING_FACE_TRAINERS or own_trainer(script, call) is not None
 
 
@@ -195,13 +203,24 @@ def is_small(one: Training) -> bool:
 
 def is_in_full(one: Training) -> bool:
     """Whether the weights of its model are certainly float32: from release 5 they are what the checkpoint has."""
-    return bool(one.models) and all(_is_full(script, node) for script, node in one.models)
+    is_before_5 = releases.allowed(one.script, "transformers").is_before(_RELEASE_5) or _is_refused_by_5(one)
+    return bool(one.models) and all(_is_full(script, node, is_before_5) for script, node in one.models)
 
 
-def _is_full(script: Script, node: syntax.Node) -> bool:
+def _is_refused_by_5(one: Training) -> bool:
+    """Whether the arguments or the trainer are made, always, with what release 5 takes no more."""
+    if releases.allowed(one.script, "transformers").is_since(_RELEASE_5):
+        return False
+    if any(is_name(arg.keyword, *_ARGUMENTS_UNTIL_5) for arg in one.arguments.args):
+        return releases.is_always_run(one.script, one.arguments)
+    is_library = one.place.name(one.trainer.func) in library.HUGGING_FACE_TRAINERS
+    is_old = is_library and any(is_name(arg.keyword, "tokenizer") for arg in one.trainer.args)
+    return is_old and releases.is_always_run(one.place, one.trainer)
+
+
+def _is_full(script: Script, node: syntax.Node, before: bool) -> bool:
     if not isinstance(node, syntax.Call):
         return False
-    before = releases.allowed(script, "transformers").is_before((5, 0))
     definition = script.definition(node.func) or script.value(node).definition
     if definition is not None:
         handed = any(script.role(arg.value) is Role.MODULE for arg in node.args)

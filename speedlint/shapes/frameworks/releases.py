@@ -9,17 +9,9 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.solve.flow import once
 from speedlint.solve.names import Kind
-from speedlint.source import is_name
 
 Release = tuple[int, int]
 
-_ARGUMENTS = ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments")
-_TRAINERS = ("transformers.Trainer", "transformers.Seq2SeqTrainer")
-_ARGUMENTS_UNTIL_5 = (
-    *("evaluation_strategy", "logging_dir", "overwrite_output_dir", "no_cuda", "per_gpu_train_batch_size"),
-    *("half_precision_backend", "fp16_backend", "tpu_num_cores"),
-)
-"""Arguments that ``TrainingArguments`` of transformers 5 refuses (its ``training_args.py``, release 5.24)."""
 _ADAMW = "transformers.AdamW"
 _TRANSFORMERS_5: Release = (5, 0)
 
@@ -48,8 +40,9 @@ class Allowed(NamedTuple):
 def allowed(script: Script, package: str) -> Allowed:
     """The releases of a package that the innermost requirement on it allows, and that the code runs on."""
     found = _required(script, package)
-    is_older = package == "transformers" and (found.below is None or found.below > _TRANSFORMERS_5) and _is_before_5(script)
-    return found._replace(below=_TRANSFORMERS_5) if is_older else found
+    if package != "transformers" or found.is_since(_TRANSFORMERS_5) or found.is_before(_TRANSFORMERS_5):
+        return found
+    return found._replace(below=_TRANSFORMERS_5) if _is_before_5(script) else found
 
 
 def _required(script: Script, package: str) -> Allowed:
@@ -61,26 +54,19 @@ def _required(script: Script, package: str) -> Allowed:
 
 
 def _is_before_5(script: Script) -> bool:
-    """Whether the program of a script hands the ``Trainer`` of transformers, or its arguments, what release 5 refuses, or
-    imports the ``AdamW`` that it lacks."""
+    """Whether the program of a script imports the ``AdamW`` of transformers, which release 5 lacks."""
     return any(
-        _says_before_5(place)
-        for place in script.everywhere(b"TrainingArguments", b"Trainer", b"AdamW")
-        if script.program.is_always_with(script, place)
+        _imports_adamw(place) for place in script.everywhere(b"AdamW") if script.program.is_always_with(script, place)
     )
 
 
 @once(False)
-def _says_before_5(script: Script) -> bool:
-    if any(is_name(arg.keyword, *_ARGUMENTS_UNTIL_5) for call in script.calls(*_ARGUMENTS) for arg in call.args):
-        return True
-    if any(is_name(arg.keyword, "tokenizer") for call in script.calls(*_TRAINERS) for arg in call.args):
-        return True
+def _imports_adamw(script: Script) -> bool:
     imported = (name for name, dotted in script.names.imports if dotted == _ADAMW)
     bound = (each for name in imported for each in script.names.module.bindings.get(name, ()))
-    return any(_is_always_run(script, each.node) for each in bound if each.kind is Kind.IMPORT)
+    return any(is_always_run(script, each.node) for each in bound if each.kind is Kind.IMPORT)
 
 
-def _is_always_run(script: Script, node: syntax.Node) -> bool:
-    """Whether a statement at the top of a file runs under no condition, and its error is not caught."""
+def is_always_run(script: Script, node: syntax.Node) -> bool:
+    """Whether a line runs whenever its function does, or its file, and an error of it is not caught there."""
     return next(script.order.under(node), None) is None and script.source.enclosing(node, syntax.Try) is None

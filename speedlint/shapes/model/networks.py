@@ -281,7 +281,7 @@ def root_network(script: Script, node: syntax.Node) -> Network:
         classes = [each for each in chosen if each is not None and isinstance(each.node, syntax.ClassDef)]
         return reduce(Network.__or__, (code_network(*each) for each in classes)) if classes else _UNKNOWN
     if name.startswith(_PLAIN_MODULES):
-        return reduce(Network.__or__, (*_handed(script, node), *_taken_over(script, node)), code_network(script, node))
+        return reduce(Network.__or__, _taken_over(script, node), code_network(script, node))
     return _of_library(script, node, name)
 
 
@@ -325,13 +325,32 @@ def _handed(script: Script, made: syntax.Node) -> Iterator[Network]:
             yield network(script, arg.value)
 
 
+def takes_over(script: Script, module: syntax.BaseExpression) -> bool:
+    """Whether a module may be a container of another one's parts, which that trains or an optimizer holds by the other."""
+    return any(
+        True
+        for place, node in roots(script, module)
+        for call in place.source.inside(node, syntax.Call)
+        if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "children"
+    )
+
+
 def _taken_over(script: Script, made: syntax.Node) -> Iterator[Network]:
-    """The modules whose parts a container is made of: ``nn.Sequential(*list(resnet.children())[:-1])``."""
-    for call in script.source.inside(made, syntax.Call):
-        match call.func:
-            case syntax.Attribute(value=whole, attr=syntax.Name("children" | "named_children")):
+    """The modules of which a container has the first parts: ``nn.Sequential(*list(resnet.children())[:-1])``."""
+    for arg in made.args if isinstance(made, syntax.Call) else ():
+        parts = arg.value if arg.star == "*" else None
+        match parts:
+            case syntax.Subscript(value=whole, slice=[syntax.SubscriptElement(slice=syntax.Slice(lower=None, step=None))]):
+                parts = whole
+        match parts:
+            case syntax.Call(args=[syntax.Arg(value=listed)]) if script.is_call_to(parts, "list"):
+                parts = listed
+        match parts:
+            case syntax.Call(func=syntax.Attribute(value=whole, attr=syntax.Name("children")), args=[]):
                 if script.role(whole) is Role.MODULE:
-                    yield network(script, whole)
+                    is_of_library = all(root_definition(*root) is None for root in roots(script, whole))
+                    found = network(script, whole)
+                    yield found if is_of_library else found._replace(is_known=False)
 
 
 def _runs_handed(script: Script, made: syntax.Node, handed: syntax.BaseExpression) -> bool:

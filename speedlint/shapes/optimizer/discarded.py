@@ -164,11 +164,8 @@ def _why_shared(script: Script, found: Discarded) -> str | None:
         return f"`{shown(*learned)}` may take gradients by this way too"
     ours = training.roots(script, found.forward.func)
     theirs = [root for each in found.beyond for root in training.roots(script, each.func)]
-    for place in script.everywhere(b"add_param_group"):
-        for call in place.method_calls("add_param_group"):
-            added = [each for arg in call.args for each in optimizers.held_by(place, arg.value)]
-            if not added or any(_may_share(each.script, each.module, theirs) for each in added):
-                return f"`{shown(place, call)}` may add parameters that these gradients are for"
+    if (added := _added(script, theirs)) is not None:
+        return f"`{shown(*added)}` may add parameters that these gradients are for"
     if any(_fills_groups(place) for place in script.everywhere(b"param_groups")):
         return "the parameters in an optimizer's groups are changed"
     if any(_takes_parts(each) for each in _updates(script) or ()):
@@ -179,6 +176,16 @@ def _why_shared(script: Script, found: Discarded) -> str | None:
     for change in surgery.changes(script):
         if not _is_within(change, classes):
             return f"{change.place(script)} may put a part of one network into the other"
+    return None
+
+
+def _added(script: Script, modules: list[Root]) -> tuple[Script, syntax.Call] | None:
+    """A call that may give an optimizer parameters of some modules when it is made."""
+    for place in script.everywhere(b"add_param_group"):
+        for call in place.method_calls("add_param_group"):
+            added = [each for arg in call.args for each in optimizers.held_by(place, arg.value)]
+            if not added or any(_may_share(each.script, each.module, modules) for each in added):
+                return place, call
     return None
 
 
@@ -257,6 +264,8 @@ def _untrained(step: Step, forward: syntax.Call) -> Iterator[Discarded]:
     if not _has_layers(script, module) or _is_switched(script, module) or optimizers.reads_gradients(script):
         return
     if any(script.program.mentions(script, mark) for mark in (*_HOOKS, *_DIFFERENTIATES)):
+        return
+    if networks.takes_over(script, module) or _added(script, training.roots(script, module)) is not None:
         return
     if gradients_off(script, forward) is not False or not forward.args:
         return

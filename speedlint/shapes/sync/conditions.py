@@ -22,8 +22,6 @@ _ASKING_METHODS = frozenset({"equal", "allclose", "is_nonzero"})
 _FINITE = frozenset("isfinite isnan isinf".split())
 _EQUALS = (syntax.Equal, syntax.NotEqual, syntax.In, syntax.NotIn)
 """How texts are compared."""
-_OF_ALL_DATA = frozenset("is_cuda is_cpu is_mps device get_device dtype requires_grad is_leaf is_sparse layout".split())
-"""What a tensor is asked for that is the same in each step."""
 _DEPTH = 3
 
 
@@ -114,8 +112,16 @@ def depends_on_data(script: Script, node: syntax.Node) -> bool:
         if isinstance(up, syntax.FunctionDef):
             return False
         if isinstance(up, (syntax.If, syntax.IfExp)) and child is not up.test and _is_of_tensors(script, up.test):
-            return True
+            return child is not up.body or not _asks_for_gpu(up.test) or depends_on_data(script, up)
         child = up
+    return False
+
+
+def _asks_for_gpu(test: syntax.BaseExpression) -> bool:
+    """Whether a test asks whether a tensor lies on the GPU, which it does in each step: ``if x.is_cuda:``."""
+    match test:
+        case syntax.Attribute(value=syntax.Name(), attr=syntax.Name("is_cuda")):
+            return True
     return False
 
 
@@ -125,11 +131,10 @@ def _is_of_tensors(script: Script, test: syntax.BaseExpression) -> bool:
 
 
 def _is_looked_into(script: Script, name: syntax.Name) -> bool:
-    """Whether a name stands for a value that a test looks at: no attribute's, and not only to see whether it is None, or on
-    which device."""
+    """Whether a name stands for a value that a test looks at: no attribute's, and not only to see whether it is None."""
     match script.source.parents[name]:
         case syntax.Attribute(attr=attr):
-            return attr is not name and attr.value not in _OF_ALL_DATA
+            return attr is not name
         case syntax.Comparison(comparisons=[syntax.ComparisonTarget(operator=syntax.Is() | syntax.IsNot())]):
             return False
     return True

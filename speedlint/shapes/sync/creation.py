@@ -501,6 +501,8 @@ def made_by_function(script: Script, move: syntax.Call) -> syntax.Call | None:
     made = bound(script, copied) if isinstance(copied, syntax.Name) else copied
     if not isinstance(made, syntax.Call) or target(script, move) is None or is_made_elsewhere(script):
         return None
+    if script.frequency(made) is not script.frequency(move):
+        return None
     callee = script.callee(made)
     if callee is None or not isinstance(callee.node, syntax.FunctionDef) or callee.node.decorators:
         return None
@@ -516,12 +518,13 @@ def _is_number_or_size(script: Script, node: syntax.BaseExpression) -> bool:
 
 @once(False)
 def _makes_of_sizes(function: Definition) -> bool:
-    """Whether a function makes a tensor of sizes, and none of data."""
+    """Whether a function makes a tensor of sizes, wherever torch likes to, and none of data."""
     script = function.script
-    names = [script.name(call.func) or "" for call in script.source.inside(function.node, syntax.Call)]
-    return any(name in _EXACT | _ROUNDED | _RANDOM for name in names) and not any(
-        name in _FROM_ARRAYS or name.startswith(("numpy.", "torch.load")) for name in names
-    )
+    names = {call: script.name(call.func) or "" for call in script.source.inside(function.node, syntax.Call)}
+    if any(name in _FROM_ARRAYS or name.startswith(("numpy.", "torch.load")) for name in names.values()):
+        return False
+    factories = [call for call, name in names.items() if name in _EXACT | _ROUNDED | _RANDOM]
+    return bool(factories) and not any(_is_bound_to_host(script, call) for call in factories)
 
 
 def put_together(script: Script, move: syntax.Call) -> syntax.Call | None:
