@@ -58,6 +58,8 @@ _ATTENTION_NAMES = (
     "llama",
 )
 _OF_IMAGES = ("timm.create_model", "timm.models.", "torchvision.models.")
+_TRANSFORMERS = ("transformers.", "pytorch_transformers.", "pytorch_pretrained_bert.", "pytorch_pretrained.")
+"""The library by its names since 2018."""
 _MODEL = re.compile(r"Model|For[A-Z]|T5|GPT|LM")
 """Classes of transformers that hold weights: its tokenizers, configurations and processors are loaded by the same name."""
 _SMALL_ONE = re.compile(r"tiny|mini|small|distil(?!led)|nano|micro|atto|femto|pico|mobile|swin_t\b")
@@ -296,8 +298,8 @@ def is_library_transformer(script: Script, node: syntax.Node) -> bool:
 
 def _makes_transformer(script: Script, call: syntax.Call) -> bool:
     name = script.name(call.func) or ""
-    if name.startswith("transformers."):
-        kind, _, method = name.removeprefix("transformers.").rpartition(".")
+    if name.startswith(_TRANSFORMERS):
+        kind, _, method = name.partition(".")[2].rpartition(".")
         is_model = method == "from_pretrained" and _MODEL.search(kind.rpartition(".")[2]) is not None
         return is_model and not _SMALL_ONE.search(_words(script, call, name))
     if not name.startswith(_OF_IMAGES):
