@@ -84,7 +84,7 @@ _PYTHON_2 = re.compile(
     rf"(?:{_BEGIN}|^\W*use\s+)python[`*]*\s*(?:={{1,2}}|:)?\s*v?2\.7(?:\.\d+)?(?:\s+for\s+all\b[^\n]*)?\W*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_PYTHON_3 = re.compile(r"\b3\.\d|python[\s=>`*-]*3", re.IGNORECASE)
+_PYTHON_3 = re.compile(r"\bpy(?:thon)?[\s=>`*(-]*3", re.IGNORECASE)
 """A line that asks for Python 2.7, and what says that a later one is asked for somewhere."""
 _PYTHON_PINNED = re.compile(r"^[ \t]*(?:-[ \t]*)?[\"']?python[ \t]*={1,2}[ \t]*(3\.\d+)", re.MULTILINE)
 """A Python that a file of conda's asks for: ``- python=3.7``, ``python=3.6.0=0``."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from speedlint import requirements
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
+from speedlint.shapes import entry
 from speedlint.solve.flow import once
 from speedlint.solve.names import Kind
 
@@ -68,5 +69,7 @@ def _imports_adamw(script: Script) -> bool:
 
 
 def is_always_run(script: Script, node: syntax.Node) -> bool:
-    """Whether a line runs whenever its function does, or its file, and an error of it is not caught there."""
-    return next(script.order.under(node), None) is None and script.source.enclosing(node, syntax.Try) is None
+    """Whether a line runs whenever its function does, or its file is run, and an error of it is not caught there."""
+    guard = entry.main_guard(script)
+    under = (script.source.parents[each] for each in script.order.under(node))
+    return all(each is guard for each in under) and script.source.enclosing(node, syntax.Try) is None
