@@ -118,14 +118,6 @@ def test_convolutions_on_the_cpu_take_the_step(project: Project, code: str, netw
     assert _level(project, code, "", _text(FLAG, 'device = torch.device("cpu")', network)) == level
 
 
-IN_FUNCTION = """def chosen():
-    cuda = False
-{again}    if cuda and torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("cpu")
-
-
-device = chosen()"""
 IN_CLASS = """class Config:
     use_cuda = False
 
@@ -141,17 +133,60 @@ device = torch.device("cuda" if Config.use_cuda and torch.cuda.is_available() el
         ('use_gpu = True\ndevice = torch.device("cuda" if use_gpu else "cpu")', "warning"),
         (f"use_gpu = False\nuse_gpu = torch.cuda.is_available()\n{ASKED.replace('args.cuda', 'use_gpu')}", "warning"),
         (f"use_gpu = False\n{ALWAYS}", "warning"),
-        (IN_FUNCTION.format(again=""), "note"),
-        (IN_FUNCTION.format(again="    cuda = args.seed == 3\n"), "warning"),
-        (IN_FUNCTION.format(again="") + "\n\n\ndef other():\n    cuda = True\n    return cuda", "warning"),
-        (IN_FUNCTION.format(again="") + "\n\n\ndef other(cuda):\n    return cuda", "warning"),
-        (IN_FUNCTION.format(again="") + '\nwanted = {"cuda": True}', "warning"),
-        (IN_FUNCTION.format(again="") + "\nprint(args.cuda)", "warning"),
         (IN_CLASS, "warning"),
     ],
 )
 def test_a_variable_keeps_the_training_from_the_gpu(project: Project, chosen: str, level: str) -> None:
     assert _level(project, "SPD301", "", _text('"--seed"', chosen)) == level
+
+
+IN_FUNCTION = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def {trains}(rows, found):
+    cuda = False
+{again}    device = torch.device("cuda" if cuda and torch.cuda.is_available() else "cpu")
+    net = nn.Linear(512, 512).to(device)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    total = 0.0
+    for x, y in DataLoader(rows, batch_size=8):
+        loss = nn.functional.mse_loss(net(x.to(device)), y.to(device))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    return total
+
+
+{other}
+train(torch.load("rows.pt"), 3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("again", "other", "level"),
+    [
+        ("", "", "note"),
+        ("    cuda = found == 3\n", "", "warning"),
+        ("", "def other():\n    cuda = True\n    return cuda", "warning"),
+        ("", "def other(cuda):\n    return cuda", "warning"),
+        ("", 'wanted = {"cuda": True}', "warning"),
+        ("    if cuda or found:\n        rows = rows.cuda()\n", "", "warning"),
+        ("", 'print(torch.load("config.pt").cuda)', "warning"),
+    ],
+)
+def test_a_variable_of_the_training_keeps_it_from_the_gpu(project: Project, again: str, other: str, level: str) -> None:
+    text = IN_FUNCTION.format(trains="train", again=again, other=other)
+    assert _level(project, "SPD301", "", text) == level
+
+
+def test_a_variable_of_a_helper_keeps_no_training_from_the_gpu(project: Project) -> None:
+    helper = "def check(net):\n    use_cuda = False\n    return net.to('cuda') if use_cuda else net"
+    text = IN_FUNCTION.format(trains="train", again="", other=helper).replace("cuda = False\n", "cuda = True\n", 1)
+    assert _level(project, "SPD301", "", text) == "warning"
 
 
 CHOOSES = """def chosen(force_cpu={default}):

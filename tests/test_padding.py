@@ -44,18 +44,18 @@ LIMIT = '"max_length"'
 @pytest.mark.parametrize(
     ("padding", "limit", "more", "model", "mapped", "levels"),
     [
-        (LIMIT, "128", "", "pass", "cut", ["warning"]),
-        (LIMIT, "None", "", "pass", "cut", ["warning"]),
-        (LIMIT, "LENGTH", "LENGTH = 48", "pass", "cut", ["note"]),
+        (LIMIT, "128", "", "pass", "cut", ["note"]),
+        (LIMIT, "None", "", "pass", "cut", ["note"]),
+        (LIMIT, "LENGTH", "LENGTH = 48", "pass", "cut", []),
         ("True", "128", "", "pass", "cut", []),
         (LIMIT, "128", "", "model = torch.compile(model)", "cut", []),
         (LIMIT, "128", "import torch_xla", "pass", "cut", []),
         (LIMIT, "77", "from transformers import CLIPTokenizer", "pass", "cut", []),
         (LIMIT, "128", "", "pass", "dict", []),
-        (LIMIT, "128", "block_size = 128", "pass", "cut", ["note"]),
+        (LIMIT, "128", "block_size = 128", "pass", "cut", []),
         (LIMIT, "128, return_overflowing_tokens=True", "", "pass", "cut", []),
         (LIMIT, "128", "", "model = Wide(model)", "cut", []),
-        (LIMIT, "128", "", "model = Held(model)", "cut", ["warning"]),
+        (LIMIT, "128", "", "model = Held(model)", "cut", ["note"]),
         (LIMIT, "128", "def other(rows):\n    return rows", "rows.map(cut)", "other", []),
     ],
 )

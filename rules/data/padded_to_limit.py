@@ -5,10 +5,10 @@ Finds tokenizers that are told `padding="max_length"`, or `pad_to_max_length=Tru
 transformers is trained on: in its datasets, in a function that `map` of the `datasets` library is handed, in a collate
 function.
 
-It is a note for a limit of 64 tokens or less, and for a language model that is trained to go on with a text, whose texts
-mostly reach the limit. Left alone are programs that compile their model, which then has one shape to compile for, that run
-on a TPU, export it or gather tokens over processes, and networks of the project's own that may count on the length, or go
-over what only pads, such as a recurrent layer behind the transformer. So is what cuts long texts into rows that are full.
+Always a note: how long the texts are, and whether something counts on the length, is not in the script. Left alone are
+limits of 64 tokens or less, language models that are trained to go on with a text, whose texts mostly reach the limit,
+programs that compile their model, run on a TPU, export it or gather tokens over processes, and networks of the project's own
+that may count on the length, or go over what only pads, such as a recurrent layer behind the transformer.
 
 ## Why it is slow
 A token that only pads goes through the whole network like any other, and the mask takes its effect away afterwards. Texts of
@@ -83,10 +83,11 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     limit = script.argument(call, "max_length")
     known = script.constant(limit) if limit is not None else None
     tokens = known.value if known is not None and isinstance(known.value, int) else None
+    if (tokens is not None and tokens <= _SHORT) or padding.goes_on_with_texts(script):
+        return
     shown = f"{tokens} tokens" if tokens is not None else "the same limit"
-    message = f"`{reads.shown(script, call.func)}(...)` pads every text to {shown}, and the network computes with all of it"
-    is_trifle = (tokens is not None and tokens <= _SHORT) or padding.goes_on_with_texts(script)
-    yield Finding(call, message, advice=_ADVICE, level=Level.NOTE if is_trifle else Level.WARNING)
+    message = f"`{reads.shown(script, call.func)}(...)` pads every text to {shown}, however short it is"
+    yield Finding(call, message, advice=_ADVICE, level=Level.NOTE)
 
 
 RULE = Rule(

@@ -81,7 +81,8 @@ def _finding(one: Training) -> Finding:
     advice = f"pass `{half}=True`" + (", or `bf16=True` on an Ampere GPU or newer" if half == "fp16" else "")
     if not huggingface.is_in_full(one):
         why = "not written, because it is not seen whether the weights are float32"
-        return Finding(one.arguments, _MESSAGE, advice=f"{advice}; {why}", level=Level.NOTE)
+        level = Level.WARNING if huggingface.is_likely_in_full(one) else Level.NOTE
+        return Finding(one.arguments, _MESSAGE, advice=f"{advice}; {why}", level=level)
     try:
         trainers.refuse_half(one, half=half == "fp16")
         fix = Fix(_edits(one, half), Risk.NUMERIC)

@@ -97,7 +97,7 @@ def _is_long(script: Script, loop: Loop) -> bool:
 def _loops(script: Script) -> Iterator[Loop]:
     for call in script.method_calls("step"):
         loop = script.source.enclosing(call, syntax.For, syntax.While, syntax.FunctionDef, syntax.Lambda)
-        if isinstance(loop, Loop) and is_environment_step(script, call) and not script.loops.trains_once(loop):
+        if isinstance(loop, Loop) and is_environment_step(script, call) and not script.loops.is_left_for_good(loop):
             yield loop
 
 

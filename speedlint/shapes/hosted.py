@@ -3,6 +3,7 @@ the GPU, or one that is on keeps them from it; or a variable that is written so.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from speedlint.solve.names import Binding, Kind, last_name
 from speedlint.solve.unpacking import key_of
 from speedlint.solve.values import option_of
 from speedlint.torch import library
-from speedlint.torch.words import Place, Role
+from speedlint.torch.words import Frequency, Place, Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -155,14 +156,20 @@ def _puts_by_itself(script: Script) -> Iterator[syntax.Call]:
 
 def _written_off(script: Script) -> Iterator[str]:
     """The variables that keep a program from the GPU, and that nothing sets again: ``use_cuda = False`` at the top of a
-    module, or in a function where nothing else of the program has that name."""
+    module, or in a function that trains itself, where nothing else of the program has that name."""
     for place in script.everywhere(*_SETS_FLAG):
         top = place.names.scope(place.source.module)
         yield from (name for name, bindings in top.bindings.items() if _keeps_off(name, bindings))
-        for function in place.source.of(syntax.FunctionDef):
+        for function in filter(functools.partial(_trains, place), place.source.of(syntax.FunctionDef)):
             for name, bindings in place.names.scope(function.body).bindings.items():
                 if _keeps_off(name, bindings) and all(_is_own(script, function, each) for each in _named(script, name)):
                     yield name
+
+
+def _trains(script: Script, function: syntax.FunctionDef) -> bool:
+    """Whether a function holds a loop of training steps."""
+    loops = (each for each in script.loops.all if script.source.contains(function.body, each))
+    return any(script.loops.kind(each) is Frequency.STEP for each in loops)
 
 
 def _keeps_off(name: str, bindings: list[Binding]) -> bool:
@@ -180,12 +187,14 @@ def _named(script: Script, name: str) -> Iterator[tuple[Script, syntax.Node]]:
 
 
 def _is_own(script: Script, function: syntax.FunctionDef, named: tuple[Script, syntax.Node]) -> bool:
-    """Whether a name stands within a function, as a variable, and is no attribute's: ``torch.cuda`` is a module's."""
+    """Whether a name stands within a function, as a variable that is not one of two conditions, or is that of a module of
+    torch's: ``torch.cuda``."""
     place, node = named
     up = place.source.parents[node]
     if isinstance(up, syntax.Attribute) and up.attr is node and (place.name(up) or "").startswith("torch."):
         return True
     is_variable = not (isinstance(up, syntax.Attribute) and up.attr is node)
+    is_variable = is_variable and not (isinstance(up, syntax.BooleanOperation) and isinstance(up.operator, syntax.Or))
     return is_variable and node.tree is function.tree and place.source.contains(function.body, node)
 
 

@@ -370,7 +370,7 @@ class Loops:
     @once(None)
     def kind(self, loop: Loop) -> Frequency | None:
         """STEP, EVAL_STEP or EPOCH for a loop that drives training; None for any other."""
-        if self._is_over_optimizers(loop) or self.trains_once(loop) or not self.script.order.is_run(loop):
+        if self._is_over_optimizers(loop) or self.is_left_for_good(loop) or not self.script.order.is_run(loop):
             return None
         if self._steps_itself(loop):
             return Frequency.EPOCH if self._steps_within_pass(loop) else Frequency.STEP
@@ -441,13 +441,17 @@ class Loops:
         """Whether no second turn ever begins: the body ends in a ``break``, and nothing in it goes on with the next turn."""
         return self._ends_in_break(loop) and not any(True for _ in self._continues(loop))
 
-    def trains_once(self, loop: Loop) -> bool:
-        """Whether no turn follows one that trains: ``if not enough: continue``, a step, and a ``break``."""
+    def is_left_for_good(self, loop: Loop) -> bool:
+        """Whether a loop has one turn, or none after one that trains, where the loop around it has one turn:
+        ``if not enough: continue``, a step, and a ``break`` in each of both."""
+        if self.ends_in_first_turn(loop):
+            return True
+        around = self.script.source.enclosing(loop, syntax.For, syntax.While, syntax.FunctionDef)
+        if not isinstance(around, (syntax.For, syntax.While)) or not self.ends_in_first_turn(around):
+            return False
         if not self._ends_in_break(loop):
             return False
-        last = max((each.row for each in self._continues(loop)), default=None)
-        if last is None:
-            return True
+        last = max(each.row for each in self._continues(loop))
         steps = [call for call in self._calls_of(loop.body) if self._call_does(call, Does.STEPS)]
         return bool(steps) and all(call.row > last for call in steps)
 
@@ -609,7 +613,7 @@ class Loops:
         for up in self.script.source.ancestors(node):
             if up is block:
                 break
-            if isinstance(up, (syntax.For, syntax.While)) and not self._is_over_optimizers(up) and not self.trains_once(up):
+            if isinstance(up, (syntax.For, syntax.While)) and not self._is_over_optimizers(up):
                 found.append(up)
         return found
 

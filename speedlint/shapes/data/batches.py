@@ -164,7 +164,8 @@ def _is_bound_in_turn(script: Script, binding: Binding, batch: syntax.BaseExpres
     if binding.kind is Kind.ASSIGN and binding.value is not None:
         return not script.source.contains(binding.value, batch) and _is_in_turn(script, binding.value, depth)
     loop = script.source.enclosing(binding.node, syntax.For, syntax.CompFor) if binding.kind is Kind.FOR else None
-    given = [script.value(each) for _, each in gone_over(script, loop)] if isinstance(loop, syntax.For) else []
+    over = gone_over(script, loop) if isinstance(loop, syntax.For) else ()
+    given = (script.value(each) for target, each in over if script.source.contains(target, binding.node))
     return any(
         each.role is Role.DATASET and each.definition is not None and script.roles.calls.gives_by_number(each.definition)
         for each in given

@@ -27,7 +27,8 @@ _MASKED = re.compile(rb"attention_mask|transformers\b[^\n]*Trainer")
 """What says which tokens only pad: the mask by its name, or the ``Trainer`` of transformers, which hands all on."""
 _ONE_LENGTH = re.compile(
     rb"(?i:\btpu|torch_xla|\bneuron|habana|\bonnx|tensorrt|cudagraph|cuda\.graph|torch_compile|\bdiffusers|siglip)"
-    rb"|CLIP|openai/clip|all_gather|sentence_transformers"
+    rb"|CLIP|openai/clip|gather\(|gather_for_metrics|sentence_transformers|IterableDataset|streaming\s?=\s?True"
+    rb"|(?i:nystrom|reformer|fnet|longformer|bigbird)"
 )
 """What needs one length, or pads by itself: a TPU, graphs of CUDA's, encoders of images and texts, and others."""
 _COUNTS = frozenset(

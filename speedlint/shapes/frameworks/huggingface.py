@@ -9,6 +9,7 @@ from functools import cached_property
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
+from speedlint.shapes import entry
 from speedlint.shapes.data import apart, datasets
 from speedlint.shapes.data.loaders import is_unguarded, respawned
 from speedlint.shapes.frameworks import releases
@@ -203,24 +204,45 @@ def is_small(one: Training) -> bool:
 
 def is_in_full(one: Training) -> bool:
     """Whether the weights of its model are certainly float32: from release 5 they are what the checkpoint has."""
-    is_before_5 = releases.allowed(one.script, "transformers").is_before(_RELEASE_5) or _is_refused_by_5(one)
-    return bool(one.models) and all(_is_full(script, node, is_before_5) for script, node in one.models)
+    return bool(one.models) and all(_is_full(script, node) for script, node in one.models)
+
+
+def is_likely_in_full(one: Training) -> bool:
+    """Whether the weights of its model are float32 for all that is seen: a checkpoint that is read as by default, by a
+    release before 5, since that takes no more what the arguments or the trainer are given."""
+    return bool(one.models) and _is_refused_by_5(one) and all(_is_read(script, node) for script, node in one.models)
+
+
+def _is_read(script: Script, node: syntax.Node) -> bool:
+    name = script.name(node.func) or "" if isinstance(node, syntax.Call) else ""
+    if not isinstance(node, syntax.Call) or not name.startswith("transformers.") or not name.endswith(".from_pretrained"):
+        return False
+    chosen = ("torch_dtype", "dtype", "trust_remote_code", "quantization_config", "load_in_8bit", "load_in_4bit", "config")
+    return not script.hides_arguments(node) and not any(is_name(arg.keyword, *chosen) for arg in node.args)
 
 
 def _is_refused_by_5(one: Training) -> bool:
-    """Whether the arguments or the trainer are made, always, with what release 5 takes no more."""
+    """Whether the arguments or the trainer are made, under no condition, with what release 5 takes no more."""
     if releases.allowed(one.script, "transformers").is_since(_RELEASE_5):
         return False
     if any(is_name(arg.keyword, *_ARGUMENTS_UNTIL_5) for arg in one.arguments.args):
-        return releases.is_always_run(one.script, one.arguments)
+        return _is_always_made(one.script, one.arguments)
     is_library = one.place.name(one.trainer.func) in library.HUGGING_FACE_TRAINERS
     is_old = is_library and any(is_name(arg.keyword, "tokenizer") for arg in one.trainer.args)
-    return is_old and releases.is_always_run(one.place, one.trainer)
+    return is_old and _is_always_made(one.place, one.trainer)
 
 
-def _is_full(script: Script, node: syntax.Node, before: bool) -> bool:
+def _is_always_made(script: Script, call: syntax.Call) -> bool:
+    """Whether a call runs whenever its function does, or its file is run, and an error of it is not caught there."""
+    guard = entry.main_guard(script)
+    under = (script.source.parents[each] for each in script.order.under(call))
+    return all(each is guard for each in under) and script.source.enclosing(call, syntax.Try) is None
+
+
+def _is_full(script: Script, node: syntax.Node) -> bool:
     if not isinstance(node, syntax.Call):
         return False
+    before = releases.allowed(script, "transformers").is_before(_RELEASE_5)
     definition = script.definition(node.func) or script.value(node).definition
     if definition is not None:
         handed = any(script.role(arg.value) is Role.MODULE for arg in node.args)

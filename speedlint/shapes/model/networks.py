@@ -328,12 +328,14 @@ def _handed(script: Script, made: syntax.Node) -> Iterator[Network]:
 
 
 def takes_over(script: Script, module: syntax.BaseExpression) -> bool:
-    """Whether a module may be a container of another one's parts, which that trains or an optimizer holds by the other."""
+    """Whether a module is a container of the parts of another one that has a name, by which they may be trained."""
     return any(
         True
         for place, node in roots(script, module)
         for call in place.source.inside(node, syntax.Call)
-        if isinstance(call.func, syntax.Attribute) and call.func.attr.value == "children"
+        if isinstance(call.func, syntax.Attribute)
+        and call.func.attr.value == "children"
+        and isinstance(call.func.value, (syntax.Name, syntax.Attribute))
     )
 
 
