@@ -106,3 +106,40 @@ def test_entries_of_what_is_out_of_sight(project: Project) -> None:
 def test_the_next_batch_of_a_loader(project: Project, taken: str, fix: str) -> None:
     before = "batches, counted = iter(loader), enumerate(loader)" if "loader" not in taken else ""
     assert _found(project, before, "_ in range(999)", f"words, answers, _ = {taken}") == [f"warning {fix}"]
+
+
+@pytest.mark.parametrize(
+    ("copied", "found"),
+    [
+        ("torch.stack(words).squeeze(1)", ["warning shown"]),
+        ("torch.cat(words).float()", ["warning shown"]),
+        ("torch.stack([torch.zeros(3)] * 4)", []),
+        ("torch.stack(words).to(device)", ["warning shown"]),
+    ],
+)
+def test_parts_of_a_batch_that_are_joined_on_the_host(project: Project, copied: str, found: list[str]) -> None:
+    assert _found(project, "", "words, answers, _ in loader", f"words = {copied}") == found
+
+
+MAKERS = """
+class Small:
+    def made(self, kind):
+        if kind == "train":
+            return DataLoader(Passages("small.npz"), batch_size=4, pin_memory=True)
+        return {small}
+
+
+class Large(Small):
+    def made(self, kind):
+        return DataLoader(Passages("large.npz"), batch_size=9, pin_memory=True)
+
+
+maker = Small() if len(passages) < 99 else Large()
+source = maker.made("train")
+"""
+
+
+@pytest.mark.parametrize(("small", "found"), [("None", ["warning written"]), ("3", [])])
+def test_a_loader_that_one_of_several_objects_gives(project: Project, small: str, found: list[str]) -> None:
+    before = MAKERS.format(small=small)
+    assert _found(project, before, "words, answers, _ in source", "pass", base="Dataset") == found

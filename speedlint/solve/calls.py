@@ -83,10 +83,23 @@ class Calls:
             known = self._of_method(call, base, call.func.attr.value)
             if known is not None:
                 return known
+            if base.role is Role.INSTANCE and base.definition is None:
+                return self._of_several(call.func.value, call.func.attr.value)
         function = self.roles.evaluate(call.func)
         if function is None:
             return None
         return self._of_value(call, function)
+
+    def _of_several(self, holder: syntax.BaseExpression, name: str) -> Value | None:
+        """What a method gives of an object that is of one of several first-party classes, all of which have it."""
+        values = list(self.roles.chosen(holder))
+        if not self.roles.knows_all_chosen(holder) or any(each.role is not Role.INSTANCE for each in values):
+            return UNKNOWN
+        methods = [self.method(each.definition, name) for each in values if each.definition is not None]
+        known = [method for method in methods if method is not None and not method.node.decorators]
+        if not known or len(known) < len(methods):
+            return UNKNOWN
+        return join(method.script.roles.calls.result(method) for method in known)
 
     def _of_looked_up(self, call: syntax.Call) -> Value | None:
         """What a call makes of a class that is looked up in a module of a library's by a name, ``getattr(optim, name)(...)``

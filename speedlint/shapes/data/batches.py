@@ -16,7 +16,7 @@ from speedlint.shapes.sync.streams import blocks
 from speedlint.solve import reach
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.terms import Definition, Value
-from speedlint.solve.unpacking import gone_over, part
+from speedlint.solve.unpacking import all_written, gone_over, part
 from speedlint.solve.values import mapped
 from speedlint.torch import library
 from speedlint.torch.methods import VIEWS, works_in_place
@@ -39,6 +39,8 @@ _OF_GRAPHS = frozenset("ndata edata srcdata dstdata".split())
 """What the data of a graph's nodes and edges are called."""
 _SAME_MEMORY = VIEWS | {"numpy"}
 """Methods whose result may share its tensor's memory."""
+_JOINS = ("torch.stack", "torch.cat", "torch.concat", "torch.vstack", "torch.hstack")
+_SAME_BUT_TYPE = VIEWS | frozenset("float double half long int bool".split())
 _GIVE_ITEMS = (Role.INSTANCE, Role.DATASET)
 _DEPTH = 6
 
@@ -51,9 +53,26 @@ def moved(script: Script, call: syntax.Call) -> syntax.BaseExpression | None:
         return None
     base = call.func.value
     value = script.value(base)
-    if value.place is not Place.HOST or not (value.role is Role.BATCH or _may_be_batch(script, base)):
+    is_batch = value.role is Role.BATCH or _may_be_batch(script, base) or _is_joined(script, base)
+    if value.place is not Place.HOST or not is_batch:
         return None
     return base if _goes_to_device(script, call, call.func.attr.value) else None
+
+
+def _is_joined(script: Script, node: syntax.BaseExpression, depth: int = 0) -> bool:
+    """Whether parts of a batch are joined on the host, as where a loader leaves them as a list: ``torch.stack(images)``."""
+    match node:
+        case syntax.Name() if depth < _DEPTH:
+            bindings = script.names.reaching(node)
+            given = all_written(bindings)
+            is_own = all(script.function(each.node) is script.function(node) for each in bindings)
+            return is_own and bool(given) and all(_is_joined(script, each, depth + 1) for each in given)
+        case syntax.Call(args=[syntax.Arg(value=parts), *_]) if script.name(node.func) in _JOINS:
+            value = script.value(parts)
+            return value.role is Role.BATCH and value.place is Place.HOST and not value.assumed
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(method))) if script.name(node.func) is None:
+            return method in _SAME_BUT_TYPE and _is_joined(script, inner, depth)
+    return False
 
 
 def _may_be_batch(script: Script, moved: syntax.BaseExpression) -> bool:
