@@ -135,11 +135,18 @@ class Large(Small):
 
 
 maker = Small() if len(passages) < 99 else Large()
-source = maker.made("train")
+
+
+class Held:
+    def __init__(self, source):
+        self.source = source
+
+
+held = Held(maker.made("train"))
 """
 
 
 @pytest.mark.parametrize(("small", "found"), [("None", ["warning written"]), ("3", [])])
 def test_a_loader_that_one_of_several_objects_gives(project: Project, small: str, found: list[str]) -> None:
     before = MAKERS.format(small=small)
-    assert _found(project, before, "words, answers, _ in source", "pass", base="Dataset") == found
+    assert _found(project, before, "words, answers, _ in held.source", "pass", base="Dataset") == found
