@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import codecs
 import fnmatch
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +31,7 @@ _OLD_TORCH = re.compile(
     r"\s*(?:,|(?:\((?![^()\n]*(?:\bor\b|newer|later|above|higher|[>+]))[^()\n]*\)\s*)?$)",
     re.IGNORECASE | re.MULTILINE,
 )
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NAMES = {"torch": r"(?:py)?torch"}
 _BEGIN = r"^\s*(?:(?:[-*+]|\d+\.)\s+)?(?:install\s+)?[`*]*"
 _OWN_LINE = re.compile(
@@ -162,9 +164,14 @@ def told_torch(start: Path, root: Path, disk: Disk) -> Release | None:
 def _text(file: Path, disk: Disk) -> str:
     """What stands in a file, nothing where it cannot be read."""
     try:
-        return disk.read(file).decode("utf-8", "replace")
+        return _decoded(disk.read(file), "replace")
     except OSError:
         return ""
+
+
+def _decoded(data: bytes, errors: str = "strict") -> str:
+    """The text of a file, in UTF-16 where it begins as PowerShell's do. Raises UnicodeDecodeError by default."""
+    return data.decode("utf-16" if data.startswith(_WIDE) else "utf-8-sig", errors)
 
 
 def _last(pythons: Sequence[str], toolkits: Sequence[str]) -> Release | None:
@@ -227,9 +234,9 @@ def _read(file: Path, read: _Reader, package: str, disk: Disk) -> list[str]:
     try:
         word = re.split(r"[-_.]", package)[0].encode()
         data = disk.read(file)
-        if word not in data.lower():
+        if word not in data.lower() and not data.startswith(_WIDE):
             return []
-        return [line.strip() for line in read(data.decode("utf-8-sig"), package)]
+        return [line.strip() for line in read(_decoded(data), package)]
     except (OSError, ValueError, SyntaxError, RecursionError, AttributeError, TypeError):
         return []
 

@@ -308,3 +308,49 @@ def test_a_loop_that_is_left_behind_its_first_step(project: Project, first: str,
     project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
     text = LEFT.format(first=first, last=last, left=left)
     assert len(project.findings(project.write("train.py", text))) == found
+
+
+SAMPLES = """
+import torch
+
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+rows, held_out = (torch.utils.data.DataLoader(torch.load(each)) for each in ("rows.pt", "held_out.pt"))
+
+
+def samples():
+    shown = {begins}
+    with torch.no_grad():
+        for number, batch in enumerate(held_out):
+            print(model(batch.cuda()).mean().item())
+            {counts}
+            if {test}:
+                break
+
+
+for epoch in range(9):
+    for batch in rows:
+        loss = model(batch.cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    samples()
+"""
+
+
+@pytest.mark.parametrize(
+    ("begins", "counts", "test", "found"),
+    [
+        ("0", "shown += 1", "shown >= 5", 0),
+        ("0", "shown += 1", "shown > 500", 1),
+        ("0", "shown += len(batch)", "shown >= 5", 1),
+        ("-9", "shown += 1", "shown >= 5", 1),
+        ("0", "shown = 0", "shown >= 5", 1),
+        ("0", "pass", "number == 3", 0),
+        ("0", "pass", "len(batch) == 3", 1),
+    ],
+)
+def test_samples_of_a_pass(project: Project, begins: str, counts: str, test: str, found: int) -> None:
+    project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
+    text = SAMPLES.format(begins=begins, counts=counts, test=test)
+    assert len(project.findings(project.write("train.py", text))) == found

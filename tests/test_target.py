@@ -115,6 +115,14 @@ def test_requirement(tmp_path: Path, file: str, text: str, release: tuple[int, i
     assert target.find(Settings(tmp_path)) == (release, str(path) if release else "")
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+def test_requirements_as_powershell_writes_them(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "requirements.txt"
+    begin = "\ufeff" if encoding == "utf-16-le" else ""
+    path.write_bytes(f"{begin}numpy==1.26.0\r\ntorch==2.0.1\r\n".encode(encoding))
+    assert target.find(Settings(tmp_path)) == ((2, 0), str(path))
+
+
 @pytest.mark.parametrize(
     ("text", "release"),
     [

@@ -3,7 +3,7 @@
 ## What it does
 Finds loaders of a training on a GPU whose `num_workers` is 1 or 2, by default and in the project's commands, and whose
 items are images, recordings or compressed files that are decoded when they are read. Left alone: loaders that training
-reads once, data that is tiny or lies in memory, and steps that are known to be long.
+reads once, or that give one item at a time, data that is tiny or lies in memory, and steps that are known to be long.
 
 ## Why it is slow
 A worker decodes, crops and normalizes one photo after the other, in two to ten milliseconds each, so two of them hand over
@@ -65,7 +65,8 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         return
     if not found.origins or not all(map(scale.decodes_media, found.origins)) or any(map(scale.remembers, found.origins)):
         return
-    if scale.reads_few(found):
+    size = found.setting("batch_size")
+    if scale.reads_few(found) or (size.value is not None and size.value.value == 1):
         return
     if durations.why_tenths_are_nothing(script) is None:
         yield _finding(found, workers, max(count for count in counts if isinstance(count, int)))

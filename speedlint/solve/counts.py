@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from speedlint.facts import syntax
 from speedlint.solve.flow import once
 from speedlint.solve.folding import Folding, Frame
+from speedlint.solve.names import Kind
 from speedlint.solve.pure import UNKNOWN, UnfoldableError
 from speedlint.source import is_none, last_statement
 
@@ -48,18 +49,32 @@ def turns(script: Script, loop: syntax.For | syntax.While) -> int | None:
 
 @once(None)
 def left_after(script: Script, loop: syntax.For | syntax.While) -> int | None:
-    """The number at which a loop that counts its turns is left in every run: 10 of ``for i, x in enumerate(xs)`` with ``if i
-    >= 10: break``; None where nothing says so, or where an option sets it."""
+    """The number at which a loop that counts its turns is left in every run: 10 of ``for i, x in enumerate(xs)``, or of
+    ``i += 1`` in each turn, with ``if i >= 10: break``; None where nothing says so, or where an option sets it."""
+    if not isinstance(loop, syntax.For):
+        return None
+    ends = [each for each in loop.body.body if isinstance(each, syntax.If)]
+    tests = [each.test for each in ends if isinstance(last_statement(each.body), syntax.Break)]
+    asked = dict.fromkeys(name.value for test in tests for name in script.source.inside(test, syntax.Name))
+    counters = [name for name in asked if _is_counter(script, loop, name)]
+    found = (_reached(script, test, counter) for test in tests for counter in counters)
+    return min((each for each in found if each is not None), default=None)
+
+
+def _is_counter(script: Script, loop: syntax.For, name: str) -> bool:
+    """Whether a variable counts the turns of a loop, from 0: by ``enumerate``, or by ``name += 1`` in each of them."""
     match loop:
         case syntax.For(
             target=syntax.Tuple(elements=[syntax.Element(value=syntax.Name(value=counter)), *_]), iter=iterated
-        ) if script.is_call_to(iterated, "enumerate") and _counts_from_zero(script, loop, iterated, counter):
-            ends = (each for each in loop.body.body if isinstance(each, syntax.If))
-            found = (
-                _reached(script, each.test, counter) for each in ends if isinstance(last_statement(each.body), syntax.Break)
-            )
-            return min((each for each in found if each is not None), default=None)
-    return None
+        ) if counter == name and script.is_call_to(iterated, "enumerate"):
+            return _counts_from_zero(script, loop, iterated, counter)
+    bound = script.names.scope(loop.body).bindings.get(name, ())
+    added = [each for each in bound if each.kind is Kind.AUGMENT]
+    begun = [each.value for each in bound if each.kind is Kind.ASSIGN and not each.path]
+    match begun, [script.source.parents[each.node] for each in added]:
+        case [syntax.Integer("0")], [syntax.AugAssign(operator=syntax.AddAssign(), value=syntax.Integer("1")) as add]:
+            return len(bound) == 2 and script.source.statement(add) in loop.body.body
+    return False
 
 
 def _counts_from_zero(script: Script, loop: syntax.For, counted: syntax.BaseExpression, counter: str) -> bool:

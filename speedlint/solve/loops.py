@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from speedlint.facts import syntax
-from speedlint.solve import driven, leads, modes, operations, passes, turns
+from speedlint.solve import counts, driven, leads, modes, operations, passes, turns
 from speedlint.solve.flow import listed_once, once
 from speedlint.solve.gradients import switches, told
 from speedlint.solve.guards import Guards
@@ -73,6 +73,8 @@ _HOOKS_UPDATE = re.compile(rb"post_accumulate_grad_hook|_apply_optimizer_in_back
 """What updates parameters within a backward pass; a hook of a tensor may, where the loop's own file sets it."""
 _STEP_METHODS = frozenset({"training_step", "train_step"})
 """Methods that a trainer of whatever framework calls in each step, where they are a module's."""
+_HANDFUL = 8
+"""Batches that say nothing of a whole pass."""
 _DEFINITIONS = bytes((syntax.FunctionDef.kind, syntax.ClassDef.kind))
 _RUN_BODIES = (syntax.FunctionDef, syntax.For, syntax.While)
 _DECIDING = bytes(
@@ -122,7 +124,7 @@ class Loops:
                 if kind is Frequency.EPOCH and self.frequency(up) is Frequency.STEP:
                     kind = Frequency.STEP
                 if kind is not None:
-                    if kind is Frequency.EVAL_STEP and self._passes_once(up):
+                    if kind is Frequency.EVAL_STEP and (self._passes_once(up) or self._is_short(up)):
                         limit = min(limit, Frequency.THROTTLED)
                     if kind is Frequency.STEP and self.is_apart_from_training(up, node):
                         kind = Frequency.EVAL_STEP
@@ -220,6 +222,11 @@ class Loops:
                 return isinstance(up, syntax.FunctionDef) and all(script.loops._is_outside(call) for script, call in callers)
             child = up
         return True
+
+    def _is_short(self, loop: Loop) -> bool:
+        """Whether an evaluation is left after a handful of batches, by its own count, as one that draws samples is."""
+        most = counts.left_after(self.script, loop)
+        return most is not None and most <= _HANDFUL
 
     def _is_over_splits(self, loop: Loop) -> bool:
         """Whether a loop evaluates on each of a few things written out, as on the splits of the data."""
