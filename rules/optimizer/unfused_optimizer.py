@@ -117,7 +117,7 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         message = f"`{script.text(call.func)}` updates one parameter after another in Python"
         why = "its schedule and correction differ"
         advice = f"use `torch.optim.AdamW(..., fused=True)`, which torch 2.0 brought; not written here, because {why}"
-        yield Finding(call, message, advice=advice, level=Level.WARNING, since=_FUSED["torch.optim.AdamW"])
+        yield Finding(call, message, advice=advice, level=Level.WARNING)
 
 
 def _is_legacy(name: str) -> bool:
