@@ -22,6 +22,7 @@ _OF_WHOLE_PROJECTS = ("README*", "LICENSE*", "LICENCE*", ".gitignore", ".github"
 """What a copy without ``.git`` still holds at its top."""
 _EXACTLY = r"(?<![=!<>~])={1,3}"
 """``==``; also ``=``, as conda writes it, in files for pip that were filled by conda."""
+_LONG_NUMBER = re.compile(r"\d{10,}")
 _BOUND = re.compile(rf"(?:{_EXACTLY}|>=?|~=)\s*v?(\d+)(?:\.(\d+))?")
 _UPPER = re.compile(rf"({_EXACTLY}|<=?|~=)\s*v?(\d+)(?:\.(\d+))?(?:\.(\d+))?")
 _LISTED = re.compile(r"^\s*([A-Za-z][\w.-]*)[ \t]+v?(\d+(?:\.\d+)+(?:\+\w+)?)(?:[ \t]+[\w.-]+){0,2}[ \t]*$")
@@ -170,8 +171,9 @@ def _text(file: Path, disk: Disk) -> str:
 
 
 def _decoded(data: bytes, errors: str = "strict") -> str:
-    """The text of a file, in UTF-16 where it begins as PowerShell's do. Raises UnicodeDecodeError by default."""
-    return data.decode("utf-16" if data.startswith(_WIDE) else "utf-8-sig", errors)
+    """The text of a file, in UTF-16 where it begins as PowerShell's do, without the numbers that are no part of a release:
+    Python refuses to read those of over 4,300 digits. Raises UnicodeDecodeError by default."""
+    return _LONG_NUMBER.sub("", data.decode("utf-16" if data.startswith(_WIDE) else "utf-8-sig", errors))
 
 
 def _last(pythons: Sequence[str], toolkits: Sequence[str]) -> Release | None:

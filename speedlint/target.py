@@ -10,7 +10,7 @@ from typing import NamedTuple
 from speedlint.config import Settings
 from speedlint.disk import Disk
 
-_RELEASE = re.compile(r"(\d+)\.(\d+)")
+_RELEASE = re.compile(r"(\d{1,9})\.(\d{1,9})")
 
 
 class Target(NamedTuple):

@@ -34,3 +34,45 @@ def test_the_counterpart_is_named(project: Project, drawn: str, advice: str) -> 
     project.configure("select = ['SPD308']\ntorch = '2.13'")
     shown = project.run("check", "--format", "full", project.write("train.py", TRAINS.format(drawn=drawn))).stdout
     assert advice in " ".join(shown.split())
+
+
+MADE = """
+import torch
+
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+rows = torch.load("rows.pt")
+kept = {{}}
+WIDTH = 512
+
+
+def made(count):
+    {body}
+
+
+for batch in torch.utils.data.DataLoader(rows, 32):
+    weights = made(len(batch)).to("cuda")
+    loss = (model(batch.cuda()) * weights).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("return torch.randn(count, WIDTH)", 1),
+        ("return torch.triu(torch.ones(count, WIDTH)) * 2", 1),
+        ("return rows[torch.randint(500, (count,))]", 0),
+        ("out = torch.ones(count, 1)\n    out[:] = 1.0 / rows[:count].sum()\n    return out", 0),
+        ("if count not in kept:\n        kept[count] = torch.ones(count, 1)\n    return kept[count]", 0),
+        ("out = torch.zeros(count, 1)\n    for i in range(count):\n        out[i] = i / 2\n    return out", 0),
+        ("return torch.randn(count, 1).pin_memory()", 0),
+        ("drawn = torch.Generator().manual_seed(3)\n    return torch.randn(count, 1, generator=drawn)", 0),
+    ],
+)
+def test_what_a_function_makes_of_sizes_alone(project: Project, body: str, found: int) -> None:
+    """What it cuts out of data, keeps, fills row by row, pins or draws by a stream of its own has its place on the host."""
+    project.configure("select = ['SPD308']\ntorch = '2.13'")
+    assert len(project.findings(project.write("train.py", MADE.format(body=body)))) == found

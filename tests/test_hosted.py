@@ -326,3 +326,29 @@ def test_workers_of_a_script_for_windows_that_would_run_it_again(project: Projec
     project.write("drawing.py", drawing)
     (found,) = project.findings(project.write("train.py", READS), "--notes")
     assert found["level"] == level
+
+
+BY_FLAG = """
+import torch
+
+on_cpu = True
+model = torch.nn.Linear(512, 512){moved}
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for rows in torch.utils.data.DataLoader(torch.load("rows.pt")):
+    if not on_cpu:
+        rows = rows.cuda()
+    loss = model(rows).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("moved", "worth"), [("", "low"), (".to(0)", "medium"), (".to(torch.device(1))", "medium"), (".cuda()", "medium")]
+)
+def test_a_device_by_its_number_is_a_gpu(project: Project, moved: str, worth: str) -> None:
+    project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
+    found = project.findings(project.write("train.py", BY_FLAG.format(moved=moved)), "--notes")
+    assert [each["worth"] for each in found] == [worth]

@@ -681,3 +681,70 @@ def test_a_constructor_that_is_handed_more_than_its_arguments(project: Project) 
     makes = "runner = Named(None, model, loader, device, optimizer)"
     project.write("train.py", STARTS_ONE.format(makes=makes))
     assert project.findings("runners.py") == []
+
+
+TERMS = """
+import sys
+import torch
+
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+class Term:
+    def raw(self, rows):
+        return rows.pow(2).mean()
+
+    def value(self, rows):
+        return self.raw(rows)
+
+
+class Other(Term):
+    def raw(self, rows):
+        return {other}
+
+
+class Apart:
+    def value(self, rows):
+        return {apart}
+
+
+def build(kind):
+    if kind == "apart":
+        return Apart()
+    return Term()
+
+
+term = {chosen}
+total = 0.0
+for rows in torch.utils.data.DataLoader(torch.load("rows.pt")):
+    rows = rows.cuda()
+    loss = model(rows).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += float({read})
+print(total)
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "apart", "chosen", "read", "fix"),
+    [
+        ("rows.mean()", "rows.mean()", "build(sys.argv[1])", "term.value(rows)", "numeric"),
+        ("rows.mean()", "0.0", "build(sys.argv[1])", "term.value(rows)", None),
+        ("rows.mean()", "0.0", "Term() if sys.argv[1] else Apart()", "term.value(rows)", None),
+        ("0.0", "rows.mean()", "Term()", "term.value(rows)", None),
+        ("0.0", "rows.mean()", "Other()", "term.value(rows)", None),
+        ("rows.mean()", "rows.mean()", "Term()", "term.value(rows) or 0.0", None),
+        ("rows.mean()", "rows.mean()", "Term()\nterm.value = lambda rows: 0.0", "term.value(rows)", None),
+    ],
+)
+def test_a_sum_of_what_one_object_gives_as_a_number(
+    project: Project, other: str, apart: str, chosen: str, read: str, fix: str | None
+) -> None:
+    """A number has no `detach`: the sum is kept on the GPU only where each object that there may be gives a tensor."""
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    text = TERMS.format(other=other, apart=apart, chosen=chosen, read=read)
+    found = [each for each in project.findings(project.write("train.py", text)) if each["line"] == 41]
+    assert [each["fix"]["risk"] for each in found if each["fix"]] == ([fix] if fix else [])

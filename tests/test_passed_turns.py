@@ -348,6 +348,11 @@ for epoch in range(9):
         ("0", "shown = 0", "shown >= 5", 1),
         ("0", "pass", "number == 3", 0),
         ("0", "pass", "len(batch) == 3", 1),
+        ("0", "pass", "number == -1", 1),
+        ("0", "shown += 1", "shown == 0", 1),
+        ("0", "if len(batch) > 3: shown += 1", "shown >= 5", 1),
+        ("0", "if len(batch) > 3: continue", "number == 3", 1),
+        ("0", "shown = 0\n            shown += 1", "shown >= 5", 1),
     ],
 )
 def test_samples_of_a_pass(project: Project, begins: str, counts: str, test: str, found: int) -> None:

@@ -115,6 +115,12 @@ def test_requirement(tmp_path: Path, file: str, text: str, release: tuple[int, i
     assert target.find(Settings(tmp_path)) == (release, str(path) if release else "")
 
 
+@pytest.mark.parametrize("file", ["requirements.txt", "setup.py", "README.md", "environment.yml"])
+def test_numbers_that_python_refuses_to_read(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).write_text(f"torch>={'9' * 5000}.1\npip install torch=={'9' * 5000}.0\n- pytorch={'1' * 5000}.0\n")
+    assert target.find(Settings(tmp_path)) == (None, "")
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
 def test_requirements_as_powershell_writes_them(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "requirements.txt"

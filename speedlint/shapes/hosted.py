@@ -301,13 +301,11 @@ def _puts(script: Script, names: frozenset[str]) -> Iterator[syntax.Node]:
             and not _is_for_nothing(script, text)
         ):
             yield text
-    for call in script.calls("torch.device"):
-        if call.args and _names(script, call.args[0].value, names):
+    for call in (*script.calls("torch.device"), *script.method_calls("to")):
+        if call.args and (isinstance(call.args[0].value, syntax.Integer) or _names(script, call.args[0].value, names)):
             yield call
+    yield from script.calls("torch.cuda.current_device")
     yield from script.roles.calls.made_of(library.ON_GPU_BY_DEFAULT)
-    for call in script.method_calls("to"):
-        if call.args and _names(script, call.args[0].value, names):
-            yield call
 
 
 def _is_compared(script: Script, text: syntax.SimpleString) -> bool:

@@ -88,7 +88,13 @@ class Calls:
         function = self.roles.evaluate(call.func)
         if function is None:
             return None
-        return self._of_value(call, function)
+        found = self._of_value(call, function)
+        return UNKNOWN if found is not None and found.role is Role.TENSOR and self._may_give_number(call) else found
+
+    def _may_give_number(self, call: syntax.Call) -> bool:
+        """Whether a class calls a method of its own in whose place an heir has one that gives a number."""
+        results = (method.script.roles.calls.result(method) for method in heirs.in_place_of(self.script, call))
+        return any(each is not None and each.role is Role.NUMBER for each in results)
 
     def _of_several(self, holder: syntax.BaseExpression, name: str) -> Value | None:
         """What a method gives of an object that is of one of several first-party classes, all of which have it."""
@@ -99,7 +105,8 @@ class Calls:
         known = [method for method in methods if method is not None and not method.node.decorators]
         if not known or len(known) < len(methods):
             return UNKNOWN
-        return join(method.script.roles.calls.result(method) for method in known)
+        results = [each for method in known if (each := method.script.roles.calls.result(method)) is not None]
+        return join(results) if all(_is_alike(results[0], each) for each in results[1:]) else UNKNOWN
 
     def _of_looked_up(self, call: syntax.Call) -> Value | None:
         """What a call makes of a class that is looked up in a module of a library's by a name, ``getattr(optim, name)(...)``
@@ -1120,6 +1127,13 @@ class Calls:
             if name in found:
                 found[last] = found.get(last, array("i")) + found[name]
         return found
+
+
+def _is_alike(one: Value, other: Value) -> bool:
+    """Whether two values have the same roles, part by part: a number that one class gives is no tensor of another's."""
+    parts = zip((*one.items, one.element), (*other.items, other.element), strict=False)
+    known = ((first, second) for first, second in parts if first is not None and second is not None)
+    return one.role is other.role and all(_is_alike(first, second) for first, second in known)
 
 
 def _hands_first_on(init: Definition) -> bool:

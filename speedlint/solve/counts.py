@@ -57,7 +57,7 @@ def left_after(script: Script, loop: syntax.For | syntax.While) -> int | None:
     tests = [each.test for each in ends if isinstance(last_statement(each.body), syntax.Break)]
     asked = dict.fromkeys(name.value for test in tests for name in script.source.inside(test, syntax.Name))
     counters = [name for name in asked if _is_counter(script, loop, name)]
-    found = (_reached(script, test, counter) for test in tests for counter in counters)
+    found = (_reached(script, loop, test, counter) for test in tests for counter in counters)
     return min((each for each in found if each is not None), default=None)
 
 
@@ -72,9 +72,28 @@ def _is_counter(script: Script, loop: syntax.For, name: str) -> bool:
     added = [each for each in bound if each.kind is Kind.AUGMENT]
     begun = [each.value for each in bound if each.kind is Kind.ASSIGN and not each.path]
     match begun, [script.source.parents[each.node] for each in added]:
-        case [syntax.Integer("0")], [syntax.AugAssign(operator=syntax.AddAssign(), value=syntax.Integer("1")) as add]:
-            return len(bound) == 2 and script.source.statement(add) in loop.body.body
+        case [syntax.Integer("0") as start], [
+            syntax.AugAssign(operator=syntax.AddAssign(), value=syntax.Integer("1")) as one
+        ]:
+            return (
+                len(bound) == 2
+                and not _goes_on_early(script, loop)
+                and script.source.parents[script.source.parents[one]] is loop.body
+                and _around(script, start) is _around(script, loop)
+            )
     return False
+
+
+def _around(script: Script, node: syntax.Node) -> syntax.Node | None:
+    return script.source.enclosing(node, syntax.For, syntax.While, syntax.FunctionDef)
+
+
+def _goes_on_early(script: Script, loop: syntax.For) -> bool:
+    """Whether a turn of a loop may end before the lines that count it, or that ask for the count."""
+    return any(
+        script.source.enclosing(each, syntax.For, syntax.While) is loop
+        for each in script.source.inside(loop.body, syntax.Continue)
+    )
 
 
 def _counts_from_zero(script: Script, loop: syntax.For, counted: syntax.BaseExpression, counter: str) -> bool:
@@ -84,8 +103,9 @@ def _counts_from_zero(script: Script, loop: syntax.For, counted: syntax.BaseExpr
     return is_plain and not any(script.source.contains(loop.body, each.node) for each in bound)
 
 
-def _reached(script: Script, test: syntax.BaseExpression, counter: str) -> int | None:
-    """The number from which on a condition on a counter holds: ``i >= 10``, ``most is not None and i >= most``."""
+def _reached(script: Script, loop: syntax.For, test: syntax.BaseExpression, counter: str) -> int | None:
+    """The number from which on a condition on a counter holds: ``i >= 10``, ``most is not None and i >= most``; one that is
+    equal to a number is left out where that may never be, as with ``most = -1`` for all."""
     match test:
         case syntax.BooleanOperation(
             left=syntax.Comparison(
@@ -94,16 +114,19 @@ def _reached(script: Script, test: syntax.BaseExpression, counter: str) -> int |
             operator=syntax.And(),
             right=syntax.Comparison(comparisons=[syntax.ComparisonTarget(comparator=bound)]) as right,
         ) if is_none(none) and script.text(asked) == script.text(bound):
-            return _reached(script, right, counter)
+            return _reached(script, loop, right, counter)
         case syntax.Comparison(
             left=syntax.Name(value=name),
             comparisons=[
                 syntax.ComparisonTarget(
-                    operator=syntax.GreaterThan() | syntax.GreaterThanEqual() | syntax.Equal(), comparator=bound
+                    operator=(syntax.GreaterThan() | syntax.GreaterThanEqual() | syntax.Equal()) as sign, comparator=bound
                 )
             ],
         ) if name == counter:
-            return _most(script, bound)
+            most = _most(script, bound)
+            if isinstance(sign, syntax.Equal) and (most is None or most < 1 or _goes_on_early(script, loop)):
+                return None
+            return most
     return None
 
 

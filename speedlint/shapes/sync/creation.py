@@ -41,6 +41,8 @@ _MOST_PARTS = 8
 _FROM_ARRAYS = frozenset(
     f"torch.{name}" for name in "tensor as_tensor from_numpy Tensor FloatTensor LongTensor DoubleTensor".split()
 )
+_DATA = ("numpy.", "torch.load", "torch.Generator", "open")
+_HOLDS_DATA = frozenset({Role.TENSOR, Role.BATCH, Role.ARRAY, Role.MAPPING, Role.SEQUENCE, Role.DATASET, Role.LOADER})
 _BY_SIZE = frozenset(f"torch.{name}" for name in "empty LongTensor IntTensor FloatTensor Tensor".split())
 _TYPES = frozenset(f"torch.{name}Tensor" for name in ["", *"Float Double Half Long Int Short Byte Bool".split()])
 """Types that are called with sizes, and leave what they make as it lies in memory."""
@@ -521,10 +523,27 @@ def _makes_of_sizes(function: Definition) -> bool:
     """Whether a function makes a tensor of sizes, wherever torch likes to, and none of data."""
     script = function.script
     names = {call: script.name(call.func) or "" for call in script.source.inside(function.node, syntax.Call)}
-    if any(name in _FROM_ARRAYS or name.startswith(("numpy.", "torch.load")) for name in names.values()):
+    if any(name in _FROM_ARRAYS or name.startswith(_DATA) for name in names.values()) or _takes_data(function):
+        return False
+    if any(isinstance(each.func, syntax.Attribute) and each.func.attr.value == "pin_memory" for each in names):
         return False
     factories = [call for call, name in names.items() if name in _EXACT | _ROUNDED | _RANDOM]
     return bool(factories) and not any(_is_bound_to_host(script, call) for call in factories)
+
+
+def _takes_data(function: Definition) -> bool:
+    """Whether a function reads a tensor, or what may hold some, that stands outside of it or in its object, or fills one row
+    by row: on the GPU each row would be a kernel of its own."""
+    script = function.script
+    own = script.names.scope(function.node.body).bindings
+    if any(True for loop in (syntax.For, syntax.While) for _ in script.source.inside(function.node, loop)):
+        return True
+    outside = [each for each in script.source.inside(function.node, syntax.Name) if each.value not in own]
+    held = (each for each in script.source.inside(function.node, syntax.Attribute) if is_name(each.value, "self"))
+    indexed = [index.value for index in script.source.inside(function.node, syntax.Subscript) if index.value in outside]
+    return any(script.role(each) in _HOLDS_DATA for each in (*outside, *held)) or any(
+        script.role(each) is Role.UNKNOWN for each in indexed
+    )
 
 
 def put_together(script: Script, move: syntax.Call) -> syntax.Call | None:

@@ -24,6 +24,9 @@ def given(script: Script, tensor: syntax.BaseExpression, depth: int = 0) -> Iter
             case syntax.IfExp(body=body, orelse=orelse) if depth < _DEEPEST:
                 yield from given(other, body, depth + 1)
                 yield from given(other, orelse, depth + 1)
+            case syntax.BooleanOperation(left=left, right=right) if depth < _DEEPEST:
+                yield from given(other, left, depth + 1)
+                yield from given(other, right, depth + 1)
             case syntax.Call() if depth < _DEEPEST:
                 yield from _given_by_call(other, value, depth)
             case _:
@@ -31,14 +34,21 @@ def given(script: Script, tensor: syntax.BaseExpression, depth: int = 0) -> Iter
 
 
 def _given_by_call(script: Script, call: syntax.Call, depth: int) -> Iterator[tuple[Script, syntax.BaseExpression]]:
-    callee, func = script.callee(call), call.func
-    if callee is not None and isinstance(callee.node, syntax.FunctionDef) and callee.node.name.value != "__init__":
-        for result in returned(callee):
-            yield from given(callee.script, result, depth + 1)
+    func, results = call.func, list(_returned_by(script, call))
+    if results:
+        for other, result in results:
+            yield from given(other, result, depth + 1)
     elif isinstance(func, syntax.Attribute) and script.role(func.value) is Role.TENSOR and func.attr.value not in _MOVES:
         yield from given(script, func.value, depth + 1)
     else:
         yield script, call
+
+
+def _returned_by(script: Script, call: syntax.Call) -> Iterator[tuple[Script, syntax.BaseExpression]]:
+    """What the project's functions return that a call may run, those of heirs and of each of several objects too."""
+    for callee in script.roles.calls.may_run(call):
+        if isinstance(callee.node, syntax.FunctionDef) and callee.node.name.value != "__init__":
+            yield from ((callee.script, each) for each in returned(callee))
 
 
 def has_one_shape(script: Script, tensor: syntax.BaseExpression) -> bool:
@@ -53,8 +63,10 @@ def why_apart(script: Script, tensor: syntax.BaseExpression, *, is_called: bool,
     A read that ``is_called`` as a method, ``x.item()``, has no number before it; ``beside`` is whether the sum takes other
     tensors too.
     """
-    found = list(given(script, tensor))
-    for other, value in found:
+    for name in _methods(script, tensor):
+        if script.program.mentions(script, re.compile(rb"\.%s\s{0,3}=(?!=)" % re.escape(name.encode()))):
+            return f"`{name}` may be set to another function"
+    for other, value in given(script, tensor):
         known = other.value(value)
         if known.role is Role.ARRAY or (known.role is Role.NUMBER and not is_called):
             return f"`{script.first_line(tensor)}` may be `{other.first_line(value)}`, which is no tensor"
@@ -63,6 +75,14 @@ def why_apart(script: Script, tensor: syntax.BaseExpression, *, is_called: bool,
     if beside and script.program.mentions(script, _SECOND):
         return "what is added to one sum may lie on several GPUs"
     return None
+
+
+def _methods(script: Script, tensor: syntax.BaseExpression) -> Iterator[str]:
+    """The names of the methods of the project that give a tensor, other than those that a call of an object runs."""
+    for other, value in script.roles.origins(tensor):
+        match value:
+            case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value=name))) if other.roles.calls.may_run(value):
+                yield name
 
 
 def changes_device(script: Script, read: syntax.Node) -> bool:
