@@ -709,6 +709,16 @@ class Apart:
         return {apart}
 
 
+class Squares(torch.nn.Module):
+    def forward(self, rows):
+        return rows.pow(2).mean()
+
+
+class Holder:
+    def __init__(self):
+        self.held = Squares()
+
+
 def build(kind):
     if kind == "apart":
         return Apart()
@@ -732,6 +742,7 @@ print(total)
     ("other", "apart", "chosen", "read", "fix"),
     [
         ("rows.mean()", "rows.mean()", "build(sys.argv[1])", "term.value(rows)", "numeric"),
+        ("rows.mean()", "rows.mean()", "Holder()", "term.held(rows)", "numeric"),
         ("rows.mean()", "0.0", "build(sys.argv[1])", "term.value(rows)", None),
         ("rows.mean()", "0.0", "Term() if sys.argv[1] else Apart()", "term.value(rows)", None),
         ("0.0", "rows.mean()", "Term()", "term.value(rows)", None),
@@ -746,5 +757,5 @@ def test_a_sum_of_what_one_object_gives_as_a_number(
     """A number has no `detach`: the sum is kept on the GPU only where each object that there may be gives a tensor."""
     project.configure("select = ['SPD301']\ntorch = '2.13'")
     text = TERMS.format(other=other, apart=apart, chosen=chosen, read=read)
-    found = [each for each in project.findings(project.write("train.py", text)) if each["line"] == 41]
+    found = [each for each in project.findings(project.write("train.py", text)) if each["line"] == 51]
     assert [each["fix"]["risk"] for each in found if each["fix"]] == ([fix] if fix else [])

@@ -359,3 +359,42 @@ def test_samples_of_a_pass(project: Project, begins: str, counts: str, test: str
     project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
     text = SAMPLES.format(begins=begins, counts=counts, test=test)
     assert len(project.findings(project.write("train.py", text))) == found
+
+
+STEPS = """
+import torch
+from PIL import Image
+
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+class Photos(torch.utils.data.Dataset):
+    def __len__(self):
+        return 50000
+
+    def __getitem__(self, index):
+        return torch.tensor(list(Image.open(f"{{index}}.jpg").resize((512, 512)).getdata()))
+
+
+photos = torch.utils.data.DataLoader(Photos(), batch_size=32)
+step = 0
+is_done = False
+while not is_done:
+    for batch in photos:
+        optimizer.zero_grad()
+        model(batch.cuda()).mean().backward()
+        optimizer.step()
+        step += 1
+        if {test}:
+            is_done = True
+            break
+"""
+
+
+@pytest.mark.parametrize(("test", "level"), [("step >= 1", "note"), ("step == 1", "warning"), ("step >= 90000", "warning")])
+def test_steps_that_are_counted_over_all_passes(project: Project, test: str, level: str) -> None:
+    """Equal to a number a count may be once, in the first pass, and never again."""
+    project.configure("select = ['SPD201']\ntorch = '2.13'")
+    (found,) = project.findings(project.write("train.py", STEPS.format(test=test)), "--notes")
+    assert found["level"] == level

@@ -52,6 +52,7 @@ _SEEN_THROUGH = library.PARAMETERS | {"torch.autograd.Variable"}
 
 _LEAVES_IN_PLACE = frozenset({"parameters", "named_parameters", "train", "eval", "zero_grad", "state_dict"})
 """Methods of a module that move it nowhere."""
+_TENSORS = frozenset({Role.BATCH, Role.TENSOR, Role.MAPPING})
 _DEEPEST = 4
 """Variables that a function gives one value one after the other, between what it is handed and what it returns."""
 
@@ -106,7 +107,7 @@ class Calls:
         if not known or len(known) < len(methods):
             return UNKNOWN
         results = [each for method in known if (each := method.script.roles.calls.result(method)) is not None]
-        return join(results) if all(_is_alike(results[0], each) for each in results[1:]) else UNKNOWN
+        return UNKNOWN if any(map(_mixes_numbers, results, results[1:])) else join(results)
 
     def _of_looked_up(self, call: syntax.Call) -> Value | None:
         """What a call makes of a class that is looked up in a module of a library's by a name, ``getattr(optim, name)(...)``
@@ -1129,11 +1130,12 @@ class Calls:
         return found
 
 
-def _is_alike(one: Value, other: Value) -> bool:
-    """Whether two values have the same roles, part by part: a number that one class gives is no tensor of another's."""
+def _mixes_numbers(one: Value, other: Value) -> bool:
+    """Whether one of two values, or a part of one, is a number where the other is a tensor: together they are neither."""
+    if (one.role is Role.NUMBER) is not (other.role is Role.NUMBER):
+        return one.role in _TENSORS or other.role in _TENSORS
     parts = zip((*one.items, one.element), (*other.items, other.element), strict=False)
-    known = ((first, second) for first, second in parts if first is not None and second is not None)
-    return one.role is other.role and all(_is_alike(first, second) for first, second in known)
+    return any(_mixes_numbers(first, second) for first, second in parts if first is not None and second is not None)
 
 
 def _hands_first_on(init: Definition) -> bool:

@@ -79,13 +79,9 @@ def _is_counter(script: Script, loop: syntax.For, name: str) -> bool:
                 len(bound) == 2
                 and not _goes_on_early(script, loop)
                 and script.source.parents[script.source.parents[one]] is loop.body
-                and _around(script, start) is _around(script, loop)
+                and not script.source.contains(loop, start)
             )
     return False
-
-
-def _around(script: Script, node: syntax.Node) -> syntax.Node | None:
-    return script.source.enclosing(node, syntax.For, syntax.While, syntax.FunctionDef)
 
 
 def _goes_on_early(script: Script, loop: syntax.For) -> bool:
@@ -94,6 +90,13 @@ def _goes_on_early(script: Script, loop: syntax.For) -> bool:
         script.source.enclosing(each, syntax.For, syntax.While) is loop
         for each in script.source.inside(loop.body, syntax.Continue)
     )
+
+
+def _takes_each(script: Script, loop: syntax.For, counter: str) -> bool:
+    """Whether the condition that a loop is left on meets each value of a counter, from 0 whenever the loop begins."""
+    begun = [each.node for each in script.names.scope(loop.body).bindings.get(counter, ()) if each.kind is Kind.ASSIGN]
+    around = [script.source.enclosing(each, syntax.For, syntax.While, syntax.FunctionDef) for each in (loop, *begun)]
+    return not _goes_on_early(script, loop) and all(each is around[0] for each in around)
 
 
 def _counts_from_zero(script: Script, loop: syntax.For, counted: syntax.BaseExpression, counter: str) -> bool:
@@ -124,7 +127,7 @@ def _reached(script: Script, loop: syntax.For, test: syntax.BaseExpression, coun
             ],
         ) if name == counter:
             most = _most(script, bound)
-            if isinstance(sign, syntax.Equal) and (most is None or most < 1 or _goes_on_early(script, loop)):
+            if isinstance(sign, syntax.Equal) and (most is None or most < 1 or not _takes_each(script, loop, counter)):
                 return None
             return most
     return None

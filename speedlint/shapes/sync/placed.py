@@ -78,11 +78,12 @@ def why_apart(script: Script, tensor: syntax.BaseExpression, *, is_called: bool,
 
 
 def _methods(script: Script, tensor: syntax.BaseExpression) -> Iterator[str]:
-    """The names of the methods of the project that give a tensor, other than those that a call of an object runs."""
+    """The names of the methods of the project that give a tensor, called by these names."""
     for other, value in script.roles.origins(tensor):
         match value:
-            case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value=name))) if other.roles.calls.may_run(value):
-                yield name
+            case syntax.Call(func=syntax.Attribute(attr=syntax.Name(value=name))):
+                if any(each.name == name for each in other.roles.calls.may_run(value)):
+                    yield name
 
 
 def changes_device(script: Script, read: syntax.Node) -> bool:
