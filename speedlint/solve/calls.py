@@ -890,9 +890,12 @@ class Calls:
         """The first-party functions that a call runs by its name: its callee, what heirs define in the place of a method
         that it leaves open, or what each object has that it may be called on."""
         callee = self.callee(call)
+        if self.script.name(call.func) is not None:
+            return [callee] if callee is not None else []
+        defined = heirs.defined(self.script, call) if isinstance(call.func, syntax.Attribute) else []
         if callee is None:
-            return heirs.defined(self.script, call) or self._of_chosen(call) or heirs.by_name(self.script, call)
-        return heirs.defined(self.script, call) or [callee]
+            return defined or self._of_chosen(call) or heirs.by_name(self.script, call)
+        return defined or [callee]
 
     def may_run(self, call: syntax.Call) -> list[Definition]:
         """The first-party functions that a call may run: those ``called``, and what heirs have in the place of a method that
@@ -902,8 +905,6 @@ class Calls:
     @once([])
     def _of_chosen(self, call: syntax.Call) -> list[Definition]:
         """The first-party functions that a call may run of an object, or of a function, that is one of several."""
-        if self.script.name(call.func) is not None:
-            return []
         found = [self._run_by(value) for value in self.roles.chosen(call.func)]
         match call.func:
             case syntax.Attribute(value=holder, attr=syntax.Name(value=name)) if not any(found):
@@ -1042,7 +1043,8 @@ class Calls:
         ]
         return list(dict.fromkeys((klass.name.value, *derived)))
 
-    def other_names(self, name: str) -> list[str]:
+    @listed_once
+    def other_names(self, name: str) -> Iterator[str]:
         """The names by which this script may call a function of a name, since it gives it to a variable, an attribute or a
         parameter: ``self.criterion = dice``, ``train(step=update)``."""
         tree, parents = self.script.source.tree, self.script.source.parents
@@ -1054,7 +1056,7 @@ class Calls:
             if not (isinstance(up, syntax.Call) and up.func is value):
                 found |= dict.fromkeys(self._given_names(value, up))
         found.pop(name, None)
-        return list(found)
+        yield from found
 
     def _given_names(self, value: syntax.Node, up: syntax.Node) -> Iterator[str]:
         parents, path, given_name = self.script.source.parents, tuple[int, ...](), value
