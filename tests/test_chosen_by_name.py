@@ -117,6 +117,10 @@ def test_a_method_that_nothing_calls(project: Project) -> None:
 def test_names_that_are_put_together_without_an_import() -> None:
     assert imported_names(b'import os\nname = "models." + kind\n') == ("os",)
     assert "models.*" in imported_names(b'import importlib\nimportlib.import_module("models." + kind)\n')
+    assert imported_names(b'import importlib\nimportlib.import_module("models")\nat = "nets.unet"\n')[1:] == (
+        "models",
+        "nets.unet",
+    )
 
 
 def test_methods_left_open() -> None:
@@ -151,3 +155,37 @@ class A:
 )
 def test_names_that_classes_may_derive_from(code: bytes, names: tuple[str, ...]) -> None:
     assert bases(code) == names
+
+
+STARTS = """
+import importlib
+import sys
+import torch
+
+ENGINES = {{"small": {written}}}
+torch.backends.cudnn.benchmark = True
+importlib.import_module(ENGINES[sys.argv[1]]).fit()
+"""
+ENGINE = """
+import torch
+import torchvision
+
+
+def fit():
+    model = torchvision.models.resnet18().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = torchvision.datasets.CIFAR10("data", transform=torchvision.transforms.ToTensor())
+    for x, y in torch.utils.data.DataLoader(data, batch_size=512, num_workers=4):
+        loss = torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("written", "is_found"), [('"engines.small"', False), ("sys.argv[2]", True)])
+def test_a_table_of_modules_of_which_one_is_imported(project: Project, written: str, is_found: bool) -> None:
+    project.configure("select = ['SPD402']\ntorch = '2.13'")
+    project.write("pyproject.toml", "")
+    project.write("run.py", STARTS.format(written=written))
+    assert bool(project.findings(project.write("engines/small.py", ENGINE))) is is_found

@@ -76,3 +76,35 @@ def test_what_a_function_makes_of_sizes_alone(project: Project, body: str, found
     """What it cuts out of data, keeps, fills row by row, pins or draws by a stream of its own has its place on the host."""
     project.configure("select = ['SPD308']\ntorch = '2.13'")
     assert len(project.findings(project.write("train.py", MADE.format(body=body)))) == found
+
+
+LABELS = """
+import numpy as np
+import torch
+from torch.autograd import Variable
+
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+WAYS = 5
+for batch in torch.utils.data.DataLoader(torch.load("rows.pt"), 32):
+    counts = np.asarray([len(each) for each in batch])
+    labels = Variable(torch.from_numpy({made})).cuda()
+    loss = torch.nn.functional.cross_entropy(model(batch.cuda()), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        ("np.repeat(range(WAYS), 3)", 1),
+        ("np.tile(np.arange(WAYS), 3)", 1),
+        ("np.repeat(range(WAYS), counts)", 0),
+        ("np.repeat(batch.numpy()[:, 0], 3)", 0),
+    ],
+)
+def test_labels_that_numpy_repeats(project: Project, made: str, found: int) -> None:
+    project.configure("select = ['SPD309']\ntorch = '2.13'")
+    assert len(project.findings(project.write("train.py", LABELS.format(made=made)))) == found

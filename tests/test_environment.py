@@ -150,3 +150,37 @@ def test_a_condition_that_decides_whether_it_trains(project: Project, test: str,
     text = TRAINS.format(test=test, otherwise=otherwise).replace("    train()\n    pass", "    pass")
     (found,) = project.findings(project.write("train.py", text), "--notes")
     assert found["level"] == level
+
+
+FITS = """
+import torch
+
+
+def fit(model, loader):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for rows in loader:
+        loss = model(rows.cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+"""
+STARTS = """
+import torch
+import {module}
+from fitting import fit
+
+fit(torch.nn.Linear(512, 512).cuda(), torch.utils.data.DataLoader(torch.load("rows.pt"), num_workers=2))
+"""
+
+
+@pytest.mark.parametrize(("others", "worth"), [(("searching",), "low"), (("searching", "json"), "medium")])
+def test_a_search_for_anomalies_that_one_of_several_programs_switches_on(
+    project: Project, others: tuple[str, ...], worth: str
+) -> None:
+    project.configure("select = ['SPD301']")
+    project.write("searching.py", "import torch\n\ntorch.autograd.set_detect_anomaly(True)\n")
+    for number, module in enumerate(others):
+        project.write(f"train_{number}.py", STARTS.format(module=module))
+    found = project.findings(project.write("fitting.py", FITS))
+    assert [each["worth"] for each in found] == [worth]

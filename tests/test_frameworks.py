@@ -396,6 +396,22 @@ def test_a_command_that_launches_with_all_options_in_sight(tmp_path: Path, told:
 
 
 @pytest.mark.parametrize(
+    ("configured", "is_found"),
+    [
+        ("compute_environment: LOCAL_MACHINE\nmixed_precision: bf16\n", False),
+        ("compute_environment: LOCAL_MACHINE\nmixed_precision: 'no'\n", True),
+        ("mixed_precision: bf16\nepochs: 3\n", True),
+    ],
+)
+def test_a_configuration_of_accelerate_in_the_project(tmp_path: Path, configured: str, is_found: bool) -> None:
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "accelerate.yaml").write_text(configured)
+    (tmp_path / "pyproject.toml").write_text("")
+    text = PREPARED.format(model="nn.Sequential(nn.Flatten(), nn.Linear(3072, 3072), nn.Linear(3072, 10))", **ACCELERATE)
+    assert bool(_found(tmp_path, text, "SPD821")) is is_found
+
+
+@pytest.mark.parametrize(
     ("base", "hook", "is_found"),
     [
         ("pl.LightningModule", "validation_epoch_end(self, outputs)", False),

@@ -245,3 +245,45 @@ def test_what_is_put_on_the_gpu_by_itself(project: Project, imports: str, moved:
     text = BY_ITSELF.format(imports=imports, moved=moved, prepared=prepared, backward=backward)
     (found,) = project.findings("--notes", project.write("train.py", text))
     assert found["level"] == "warning", found["because"]
+
+
+KERNELS = """
+import torch
+from torch import nn
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(1))
+        self.layer = nn.Linear(512, 512)
+
+    def forward(self, x, mask):
+        if {asked}.is_cuda:
+            return self.layer(x)
+        {rest}
+
+
+model = Scaled().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.utils.data.DataLoader(torch.load("rows.pt")):
+    loss = model(x.cuda(), torch.ones(3)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "rest", "is_found"),
+    [
+        ("x", "elif x.dim() == 2:\n            return self.layer(x) * self.scale.item()", False),
+        ("self.layer.weight", "else:\n            return self.layer(x) * self.scale.item()", False),
+        ("x", "return self.layer(x) * self.scale.item()", False),
+        ("x", "print(self.scale.max().item())\n        return self.layer(x)", True),
+    ],
+)
+def test_what_runs_beside_a_kernel_for_the_gpu(project: Project, asked: str, rest: str, is_found: bool) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    found = project.findings(project.write("train.py", KERNELS.format(asked=asked, rest=rest)))
+    assert bool(found) is is_found

@@ -37,3 +37,51 @@ def test_a_loader_whose_name_is_bound_anew_before_anything_reads_it(
     path = project.write("train.py", REBOUND.format(between=between))
     found = project.findings("--notes", path)
     assert sorted(each["line"] for each in found) == [line + (between.count("\n") if line > 9 else 0) for line in lines]
+
+
+PART = """
+import torch
+
+
+class Part(torch.utils.data.Dataset):
+    def __init__(self, rows, count):
+        self.rows, self.count = rows, count
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+
+def first(rows, count):
+    return Part(rows, count)
+"""
+READS_PART = """
+import torch
+import torchvision
+from parts import first
+
+data = torchvision.datasets.{data}
+model = torch.nn.Linear(784, 10).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = torch.utils.data.DataLoader(first(data, 500), batch_size=64, num_workers=2)
+for epoch in range(10):
+    for x, y in loader:
+        loss = torch.nn.functional.cross_entropy(model(x.cuda().flatten(1)), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("starts", "is_found"), [("", False), ("import letters\n", True)])
+def test_what_another_program_wraps_in_the_same_class(project: Project, starts: str, is_found: bool) -> None:
+    """Of two programs that wrap their data in one class, each reads its own; a file that imports both makes them one."""
+    project.configure("select = ['SPD209']\ntorch = '2.13'")
+    project.write("parts.py", PART)
+    project.write("digits.py", READS_PART.format(data='MNIST("data", transform=torchvision.transforms.ToTensor())'))
+    changed = "torchvision.transforms.Compose([torchvision.transforms.RandomCrop(32), torchvision.transforms.ToTensor()])"
+    path = project.write("letters.py", READS_PART.format(data=f'CIFAR10("data", transform={changed})'))
+    project.write("all.py", f"import digits\n{starts}")
+    assert bool(project.findings(path)) is is_found

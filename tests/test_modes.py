@@ -159,3 +159,106 @@ def test_a_flag_is_true_as_often_as_it_is_set(
     text = FLAGGED.format(flag=flag, passed=passed, default=default)
     (found,) = project.findings(project.write("train.py", text), "--notes")
     assert found["frequency"] == frequency
+
+
+SEQUENCES = """
+import torch
+from torch import nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(512, 512)
+
+    def forward(self, rows):
+        given = rows
+        if isinstance({asked}, {kind}):
+            rows, lengths = pad_packed_sequence(rows)
+            print(self.layer(rows).max().item())
+        return self.layer(rows)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.drop, self.rnn = nn.Embedding(100, 512), nn.Dropout(), Recurrent()
+        self.first = nn.GRU(512, 512)
+
+    def forward(self, words, lengths):
+        rows = self.drop(self.embedding(words))
+        return self.rnn({handed})
+
+
+model = Net().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for words, lengths in torch.utils.data.DataLoader(torch.load("words.pt")):
+    loss = model(words.cuda(), lengths).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "handed", "is_found"),
+    [
+        ("rows", "PackedSequence", "rows", False),
+        ("given", "PackedSequence", "rows", False),
+        ("given", "(list, tuple)", "rows.transpose(0, 1).contiguous()", True),
+        ("rows", "torch.Tensor", "rows", True),
+        ("rows", "(PackedSequence, torch.Tensor)", "rows", True),
+        ("rows", "PackedSequence", "pack_padded_sequence(rows, lengths)", True),
+        ("rows", "PackedSequence", "self.first(rows)[0]", True),
+        ("rows", "PackedSequence", "rows if lengths is None else pack_padded_sequence(rows, lengths)", True),
+    ],
+)
+def test_a_branch_for_what_is_no_tensor(project: Project, asked: str, kind: str, handed: str, is_found: bool) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    text = SEQUENCES.format(asked=asked, kind=kind, handed=handed)
+    assert bool([each for each in project.findings(project.write("train.py", text)) if each["line"] == 16]) is is_found
+
+
+SAMPLED = """
+def sampled(model, loader, shown=None, counted=None):
+    for rows in loader:
+        out = model(rows.cuda())
+        if shown is not None:
+            shown.append(out.max().item())
+        if counted is not None:
+            counted.append(out.argmax().item())
+    return shown
+"""
+SAMPLES = """
+import torch
+from sampling import sampled
+
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = torch.utils.data.DataLoader(torch.load("rows.pt"))
+for epoch in range(10):
+    for rows in loader:
+        loss = model(rows.cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    with torch.no_grad():
+        sampled({handed})
+"""
+
+
+@pytest.mark.parametrize(
+    ("handed", "waits"),
+    [
+        ("model, loader", None),
+        ("model, loader, None", None),
+        ("model, loader, []", "`out.max().item()` (sampling.py:6)"),
+        ("model, loader, counted=[]", "`out.argmax().item()` (sampling.py:8)"),
+    ],
+)
+def test_what_a_pass_in_another_file_is_not_asked_for(project: Project, handed: str, waits: str | None) -> None:
+    project.configure("select = ['SPD311']\ntorch = '2.13'")
+    project.write("sampling.py", SAMPLED)
+    found = project.findings(project.write("train.py", SAMPLES.format(handed=handed)))
+    assert [each["message"].partition(": ")[2] for each in found] == ([waits] if waits else [])

@@ -300,3 +300,36 @@ def test_the_bounds_of_a_copied_batch_lay_on_the_host(tmp_path: Path, of_bounds:
 def test_bounds_that_stay_on_the_host_wait_for_nothing(tmp_path: Path, moved: str) -> None:
     source = SCENES.format(of_bounds="start, end in bounds", taken="pass", moved=moved)
     assert not found(tmp_path, source, "SPD301")
+
+
+METER = """
+import torch
+
+
+class Meter:
+    def __init__(self, names):
+        self.names = names
+        self.sums = {{name: torch.zeros(1) for name in names}}
+
+    def add(self, values):
+        for {counted} in enumerate(values):
+            self.sums[self.names[{index}]] += value
+
+
+meter = Meter(["loss"])
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for rows in torch.utils.data.DataLoader(torch.load("rows.pt"), num_workers=2):
+    loss = model(rows.cuda()).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    meter.add([loss.detach().cpu()])
+"""
+
+
+@pytest.mark.parametrize(("counted", "index", "is_found"), [("i, value", "i", True), ("i, value", "int(value)", False)])
+def test_the_number_of_a_turn_is_nothing_of_what_the_turn_takes(
+    tmp_path: Path, counted: str, index: str, is_found: bool
+) -> None:
+    assert bool(found(tmp_path, METER.format(counted=counted, index=index), "SPD302")) is is_found

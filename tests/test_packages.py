@@ -87,3 +87,59 @@ def test_who_calls_a_module_beside_one_called_setup(project: Project, setup: str
     project.write("nets/tools/setup.py", setup)
     told = project.write("nets/tools/told.py", "def told(loss):\n    return loss.item()\n")
     assert len(project.findings(told)) == found
+
+
+REGISTRY = """
+import sys
+import torch
+from torch.utils.data import DataLoader
+from models import *
+
+model = networks[sys.argv[1]]()
+model.cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(90):
+    for rows in DataLoader(torch.load("rows.pt"), batch_size=512):
+        losses = model.losses(rows.cuda())
+        optimizer.zero_grad()
+        losses["loss"].backward()
+        optimizer.step()
+        print({name: value.item() for name, value in losses.items()})
+"""
+PART = """
+import torch
+from models import Network
+from torch import nn
+
+
+class {name}(Network):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(512, 512)
+
+    def forward(self, x):
+        return self.layer(x)
+
+    def losses(self, rows):
+        out = self(rows)
+        return {{"loss": out.mean(), "part": {part}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "is_found"), [("(out - rows).abs().mean()", True), ("measured(out)", True), ("float(rows.mean())", False)]
+)
+def test_modules_that_take_their_base_from_the_package_that_imports_them(
+    project: Project, last: str, is_found: bool
+) -> None:
+    """Each network is a module, whatever star import binds its base last; what one of their losses is, the others leave."""
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    project.write("pyproject.toml", "")
+    project.write("models/base.py", "from torch import nn\n\n\nclass Network(nn.Module):\n    pass\n")
+    project.write("models/small.py", PART.format(name="Small", part="(out - rows).abs().mean()"))
+    project.write("models/large.py", PART.format(name="Large", part=last))
+    stars = "".join(f"from .{name} import *\n" for name in ("base", "small", "large"))
+    project.write("models/__init__.py", f"{stars}\nnetworks = {{'small': Small, 'large': Large}}\n")
+    found = project.findings(project.write("train.py", REGISTRY))
+    assert [each["line"] for each in found] == ([16] if is_found else [])
+    assert all(each["fix"] is None for each in found)

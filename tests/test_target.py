@@ -8,6 +8,7 @@ import pytest
 
 from speedlint import requirements, target
 from speedlint.config import Settings
+from tests.conftest import Project
 
 
 @pytest.fixture(autouse=True)
@@ -315,3 +316,29 @@ def test_poetry_says_which_releases_are_too_new(tmp_path: Path, constraint: str,
     (tmp_path / "pyproject.toml").write_text(f"[tool.poetry.dependencies]\ntorch = '{constraint}'\n")
     ((_, line),) = requirements.of("torch", tmp_path, tmp_path)
     assert requirements.upper_bound(line) == above
+
+
+COPIES = """
+import torch
+from torch.autograd import Variable
+
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = torch.utils.data.DataLoader(torch.load("rows.pt"), batch_size=512, num_workers=4, pin_memory=True)
+for rows in loader:
+    loss = model(Variable(rows.cuda())).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("release", "advised", "is_written"),
+    [("0.2", "pass `async=True`; not written", False), ("0.4", "pass `non_blocking=True`", True)],
+)
+def test_a_copy_is_told_as_the_release_calls_it(project: Project, release: str, advised: str, is_written: bool) -> None:
+    project.configure(f"select = ['SPD205']\ntorch = '{release}'")
+    text = project.run("check", "--notes", "--format", "full", project.write("train.py", COPIES)).stdout
+    assert f"= do:   {advised}" in text
+    assert ("= fix:" in text) is is_written

@@ -69,6 +69,9 @@ from speedlint.shapes.sync.companions import awaited_anyway
 from speedlint.shapes.sync.streams import blocks
 from speedlint.torch.words import FREQUENT, Frequency
 
+_SINCE = (0, 4)
+"""`non_blocking` came with torch 0.4, instead of `async`, which is a word of Python's own from 3.7 on."""
+_OLD = "async"
 _WHEN = {
     Frequency.STEP: "on each training step",
     Frequency.EVAL_STEP: "on each evaluation step",
@@ -153,7 +156,8 @@ def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if is_item(script, batch):
         yield Finding(call, message, advice=_OF_ITEM)
         return
-    advice = "pass `non_blocking=True`"
+    spelled = _spelled(script, call)
+    advice = f"pass `{spelled}=True`"
     related: tuple[Related, ...] = ()
     if loader is not None:
         advice += "; it takes effect once the loader has `pin_memory=True`"
@@ -174,15 +178,21 @@ def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
         advice = f"{advice}; not written: {reason}"
         yield Finding(call, message, advice=advice, level=level, related=related)
         return
-    fix = Fix((edits.set_argument(script.source, call, _spelled(script, call), "True"),), Risk.EXACT)
+    if spelled == _OLD and eras.line_of_older_python(script) is None:
+        advice = f"{advice}; not written: torch calls it so up to 0.3, and Python from 3.7 on does not read it"
+        yield Finding(call, message, advice=advice, level=level, related=related)
+        return
+    fix = Fix((edits.set_argument(script.source, call, spelled, "True"),), Risk.EXACT)
     yield Finding(call, message, fix, advice, level, related)
 
 
 def _spelled(script: Script, call: syntax.Call) -> str:
-    """What a copy's argument is called: as torch called it up to 0.3 in a script for Python 3.6 that calls it so itself."""
+    """What a copy's argument is called: as torch called it up to 0.3 in a script for Python 3.6 that calls it so itself, or
+    one that is for such a release."""
     assert isinstance(call.func, syntax.Attribute)
-    is_old = call.func.attr.value == "cuda" and eras.line_of_older_python(script) is not None
-    return "async" if is_old and script.argument(call, "non_blocking") is None else "non_blocking"
+    is_old = eras.line_of_older_python(script) is not None or not eras.is_for(script, _SINCE)
+    is_old = is_old and call.func.attr.value == "cuda" and script.argument(call, "non_blocking") is None
+    return _OLD if is_old else "non_blocking"
 
 
 def _is_of_single_pass(call: syntax.Call, script: Script) -> bool:

@@ -163,7 +163,7 @@ def _behind(call: syntax.Call, script: Script) -> Iterator[Finding]:
     """What the items of a loader cost, where their dataset stands in a file that is not asked for."""
     read = loader(script, call)
     made_of = read.origins if read is not None else ()
-    inner = (inner for each in made_of if _is_first_of(script, call, each) for inner in datasets.wrapped(each))
+    inner = (inner for each in made_of if _is_first_of(script, call, each) for inner in datasets.wrapped(each, script))
     for origin in (*made_of, *inner):
         place = origin.definition.script if origin.definition is not None else origin.script
         if script.is_reported(place):

@@ -232,20 +232,22 @@ def _of_statement(
 
 def _of_dropped(call: syntax.Call, script: Script) -> Iterator[Finding]:
     """A forward pass beside the one that is trained, whose output nothing differentiates: a teacher's, which is detached."""
-    often = script.frequency(call)
-    if not evaluation.is_network(script, call) or not _is_in_training(script, call) or evaluation.is_in_pass(script, call):
+    if not evaluation.is_only_detached(script, call) or not evaluation.is_network(script, call):
+        return
+    if not _is_in_training(script, call) or evaluation.is_in_pass(script, call):
         return
     if gradients_off(script, call) is not False or evaluation.needs_grad(script, call) or script.is_test:
         return
     if not _can_switch(script) or not discarded.may_take_gradients(script, call.func):
         return
-    if not evaluation.is_only_detached(script, call) or evaluation.switches_off(script, call):
+    if evaluation.switches_off(script, call):
         return
     try:
         differentiated.check_never(script, call)
     except differentiated.NotProven as reason:
         if reason.is_certain:
             return
+    often = script.frequency(call)
     message = f"`{reads.shown(script, call)}` records a graph {_WHEN[often]}, and its output is only detached"
     advice = f"{_ADVICE}, not written: whether it keeps, or changes in place, what others differentiate"
     level = Level.WARNING if often is Frequency.STEP else Level.NOTE

@@ -143,7 +143,9 @@ def _of_pass(call: syntax.Call, script: Script) -> Iterator[Finding]:
     found = [
         each
         for each in waits.within(place, callee.node)
-        if place.loops.driving_loop(each.node) is not None and awaited_anyway(place, each.node) is None
+        if place.loops.driving_loop(each.node) is not None
+        and awaited_anyway(place, each.node) is None
+        and not hidden.is_left_out(callee, each.node, script, call)
     ]
     if not found:
         return

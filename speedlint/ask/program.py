@@ -221,6 +221,10 @@ class Program:
         """Whether each program that ``script`` is part of reaches ``other``."""
         return other is script or self._imports.are_always_together(script.key, other.key)
 
+    def is_met(self, script: Script, other: Script) -> bool:
+        """Whether some program reaches both of two files: a file imports both, or one of them the other."""
+        return other is script or not set(self.upward_files(script)).isdisjoint(self.upward_files(other))
+
     def is_of_python_2(self, script: Script) -> bool:
         """Whether each program that ``script`` is part of imports a file with ``print "text"``, which no Python 3 parses."""
         printing = self._imports.holding_around(script.key, (_PRINTS,))

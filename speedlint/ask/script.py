@@ -133,7 +133,7 @@ class Script:
         for star in reversed(self.names.module.stars):
             found = self.program.module(self, star)
             script = self.program.reached(found[0]) if found is not None and not found[1] else None
-            if script is not None and script._hands_on(name):
+            if script is not None and script._hands_on(name) and not script._takes(name, self):
                 return f"{star}{name}" if star.endswith(".") else f"{star}.{name}"
         return None
 
@@ -143,6 +143,14 @@ class Script:
         if name not in listed if listed is not None else name.startswith("_"):
             return False
         return name in self.names.module.bindings or self.star_imported(name) is not None
+
+    def _takes(self, name: str, package: Script) -> bool:
+        """Whether a name is what this file imports from a package, which star-imports this file and had it before:
+        ``from models import Base`` in ``models/unet.py``."""
+        bindings = self.names.module.bindings.get(name)
+        dotted = bindings[-1].dotted if bindings and bindings[-1].kind is Kind.IMPORT else None
+        found = self.program.module(self, dotted) if dotted is not None else None
+        return found is not None and found[1] == name and self.program.reached(found[0]) is package
 
     @cached_property
     def _all_names(self) -> frozenset[str] | None:

@@ -20,10 +20,15 @@ _PUT_TOGETHER = (
 """How the name of a module of a package is put together: ``"models." + name + "_model"``, ``f"models.{name}"``,
 ``"models.%s" % name``, ``f"{__name__}.{name}"``."""
 
+_WRITTEN_OUT = re.compile(rb"""(?:import_module|__import__)[ \t]*\([ \t]*["'](\w+)["']|["']((?:\w+\.)+\w+)["']""")
+"""The name of a module that is handed over, or stands in a table of modules with the names of its packages."""
+
 
 def imported_names(data: bytes) -> tuple[str, ...]:
-    """The dotted names that a file's import statements may mean, ``a.b`` and ``a.b.c`` for ``from a.b import c``; last, as
-    ``a.*`` or ``a.*_b``, those of a package of which it imports modules by names that it puts together."""
+    """The dotted names that a file's import statements may mean, ``a.b`` and ``a.b.c`` for ``from a.b import c``.
+
+    Then, where it imports modules by name: those that are written out and, as ``a.*`` or ``a.*_b``, those of a package that
+    are put together."""
     found: dict[str, None] = {}
     at = data.find(b"import")
     while at >= 0:
@@ -46,8 +51,10 @@ def imported_names(data: bytes) -> tuple[str, ...]:
 
 
 def _by_name(data: bytes) -> Iterator[str]:
-    """What may be imported of a package by a name that is put together, as ``package.*end``."""
+    """What may be imported by a name that is written out, or of a package by one that is put together, ``package.*end``."""
     if any(mark in data for mark in _BY_NAME):
+        written = ((found[1] or found[2]).decode("utf-8", "replace") for found in _WRITTEN_OUT.finditer(data))
+        yield from dict.fromkeys(written)
         for pattern in _PUT_TOGETHER:
             for found in pattern.finditer(data):
                 yield (found["package"] + b"*" + (found["end"] or b"")).decode("utf-8", "replace")

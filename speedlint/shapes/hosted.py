@@ -109,18 +109,20 @@ def _is_moved_to_host_alone(script: Script) -> bool:
         for move in place.method_calls("to", "cuda")
         if place.name(move.func) is None
     ]
-    chosen = [move for place, move, where in moves if where is Place.HOST and not _is_written_out(place, move)]
-    trained = {id(node) for _, node in trained_modules(script)} if chosen else set()
-    of_trained = {
-        move: where
-        for place, move, where in moves
-        if trained
-        and isinstance(move.func, syntax.Attribute)
-        and place.role(move.func.value) is Role.MODULE
-        and trained & {id(node) for _, node in roots(place, move.func.value)}
-    }
-    is_host = any(move in of_trained for move in chosen) and all(where is Place.HOST for where in of_trained.values())
-    return is_host and not any(True for _ in _puts_by_itself(script))
+    chosen = [(place, move) for place, move, where in moves if where is Place.HOST and not _is_written_out(place, move)]
+    trained = {id(node) for _, node in trained_modules(script)} if chosen else set[int]()
+    if not any(_moves_one_of(trained, place, move) for place, move in chosen):
+        return False
+    if any(where is not Place.HOST and _moves_one_of(trained, place, move) for place, move, where in moves):
+        return False
+    return not any(True for _ in _puts_by_itself(script))
+
+
+def _moves_one_of(modules: set[int], script: Script, move: syntax.Call) -> bool:
+    """Whether a call moves one of some modules, which are told by the identity of what makes them."""
+    if not modules or not isinstance(move.func, syntax.Attribute) or script.role(move.func.value) is not Role.MODULE:
+        return False
+    return any(id(node) in modules for _, node in roots(script, move.func.value))
 
 
 def _is_written_out(script: Script, move: syntax.Call) -> bool:

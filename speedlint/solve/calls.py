@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from speedlint.ask.script import Script
     from speedlint.solve.roles import Roles
 
+_OF_CLASSES = (Role.INSTANCE, Role.MODULE)
+"""What an object of the project's classes may be."""
 _NUMBERS = frozenset("float int bool len round ord hash id isinstance hasattr issubclass callable any all".split())
 _MAKES_ONE = frozenset({"from_pretrained", "from_config"})
 """Methods of a class that make an object of it."""
@@ -84,7 +86,7 @@ class Calls:
             known = self._of_method(call, base, call.func.attr.value)
             if known is not None:
                 return known
-            if base.role is Role.INSTANCE and base.definition is None:
+            if base.role in _OF_CLASSES and base.definition is None and base.made is None:
                 return self._of_several(call.func.value, call.func.attr.value)
         function = self.roles.evaluate(call.func)
         if function is None:
@@ -100,14 +102,20 @@ class Calls:
     def _of_several(self, holder: syntax.BaseExpression, name: str) -> Value | None:
         """What a method gives of an object that is of one of several first-party classes, all of which have it."""
         values = list(self.roles.chosen(holder))
-        if not self.roles.knows_all_chosen(holder) or any(each.role is not Role.INSTANCE for each in values):
+        if not self.roles.knows_all_chosen(holder) or any(each.role not in _OF_CLASSES for each in values):
             return UNKNOWN
         methods = [self.method(each.definition, name) for each in values if each.definition is not None]
         known = [method for method in methods if method is not None and not method.node.decorators]
         if not known or len(known) < len(methods):
             return UNKNOWN
         results = [each for method in known if (each := method.script.roles.calls.result(method)) is not None]
-        return UNKNOWN if any(map(_mixes_numbers, results, results[1:])) else join(results)
+        if any(map(_mixes_numbers, results, results[1:])):
+            return UNKNOWN
+        found = join(results)
+        if found is None or found.role is not Role.MAPPING:
+            return found
+        keys = tuple((key, _or_assumed(value, [dict(each.keys).get(key) for each in results])) for key, value in found.keys)
+        return found._replace(element=_or_assumed(found.element, [each.element for each in results]), keys=keys)
 
     def _of_looked_up(self, call: syntax.Call) -> Value | None:
         """What a call makes of a class that is looked up in a module of a library's by a name, ``getattr(optim, name)(...)``
@@ -766,7 +774,7 @@ class Calls:
             return Value(Role.MAPPING, element=at(TENSOR, base.place))
         if name in ("forward", "__call__"):
             return self._of_module(call, base)
-        return None if base.definition is not None else UNKNOWN
+        return UNKNOWN if base.definition is None and base.made is not None else None
 
     # Classes
 
@@ -908,7 +916,7 @@ class Calls:
         found = [self._run_by(value) for value in self.roles.chosen(call.func)]
         match call.func:
             case syntax.Attribute(value=holder, attr=syntax.Name(value=name)) if not any(found):
-                values = [each for each in self.roles.chosen(holder) if each.role in (Role.MODULE, Role.INSTANCE)]
+                values = [each for each in self.roles.chosen(holder) if each.role in _OF_CLASSES]
                 found = [self.method(each.definition, name) for each in values if each.definition is not None]
         return list(dict.fromkeys(each for each in found if each is not None))
 
@@ -1130,6 +1138,14 @@ class Calls:
             if name in found:
                 found[last] = found.get(last, array("i")) + found[name]
         return found
+
+
+def _or_assumed(joined: Value | None, ways: list[Value | None]) -> Value | None:
+    """What a dict's entry is where one of several methods makes it a tensor, and of the others nothing is known: one is
+    assumed, since what is said of it holds for that method."""
+    roles = {each.role for each in ways if each is not None}
+    is_assumed = joined is not None and joined.role is Role.UNKNOWN and roles == {Role.TENSOR, Role.UNKNOWN}
+    return TENSOR._replace(assumed=True) if is_assumed else joined
 
 
 def _mixes_numbers(one: Value, other: Value) -> bool:

@@ -16,7 +16,7 @@ from speedlint.solve.unpacking import all_written, written
 from speedlint.solve.values import option_of
 from speedlint.source import is_name, is_none, is_target, last_statement, leaves
 from speedlint.torch import library
-from speedlint.torch.words import FREQUENT, Frequency, Role
+from speedlint.torch.words import FREQUENT, Frequency, Place, Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -370,7 +370,7 @@ class Guards:
 
     def is_without_gpu(self, node: syntax.Node) -> bool:
         """Whether a line runs only where there is no GPU, where ``torch.cuda.is_available()`` does not hold, or is about
-        what lies on none, behind ``if x.is_cuda: return``."""
+        what lies on none: in the ``else`` of ``if x.is_cuda``, or behind ``if x.is_cuda: return``."""
         child = node
         for up in self.script.source.ancestors(node):
             for test, is_met in deciding_tests(up, child):
@@ -380,11 +380,14 @@ class Guards:
         return False
 
     def _is_of_what_is_left(self, test: syntax.BaseExpression, is_met: bool, node: syntax.Node) -> bool:
-        """Whether a function is left for what lies on a GPU, ``if x[0].is_cuda: return``, before a line that names it."""
+        """Whether what lies on a GPU is treated apart, ``if x[0].is_cuda``, from a line in the ``else``, or the function is
+        left for it before a line that names it."""
         branch, source = self.script.source.parents[test], self.script.source
         match test:
             case syntax.Attribute(value=tensor, attr=syntax.Name("is_cuda")) if not is_met and isinstance(branch, syntax.If):
-                if branch.orelse is not None or not isinstance(last_statement(branch.body), syntax.Return):
+                if branch.orelse is not None:
+                    return source.contains(branch.orelse, node) and self.script.value(tensor).place is not Place.HOST
+                if not isinstance(last_statement(branch.body), syntax.Return):
                     return False
                 while isinstance(tensor, syntax.Subscript):
                     tensor = tensor.value

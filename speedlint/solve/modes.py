@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 _EQUALITIES = (syntax.Equal, syntax.NotEqual, syntax.Is, syntax.IsNot, syntax.In, syntax.NotIn)
 _OBJECTS = frozenset({Role.TENSOR, Role.BATCH, Role.ARRAY, Role.MODULE, Role.OPTIMIZER, Role.LOADER, Role.DATASET})
+_OF_SEQUENCES = "torch.nn.utils.rnn."
+_THROUGH_TIME = ("RNN", "LSTM", "GRU", "Sequential", "ModuleList", "ModuleDict")
+"""Layers that give a packed sequence for one, and containers of whatever layers."""
+_NO_TENSORS = frozenset("list tuple dict str int float bool numpy.ndarray".split()) | {f"{_OF_SEQUENCES}PackedSequence"}
 Sites = list[tuple["Script", syntax.Call]]
 
 
@@ -57,10 +61,9 @@ def _asks_parameter(script: Script, test: syntax.BaseExpression) -> bool:
     """Whether a test asks for a parameter that is never bound anew; what else it asks for stays not known."""
     match test:
         case syntax.Name():
-            bindings = script.names.reaching(test)
-            return bool(bindings) and all(
-                each.kind is Kind.PARAMETER and isinstance(each.node, syntax.Param) for each in bindings
-            )
+            return bool(_parameters(script, test))
+        case syntax.Call(args=[syntax.Arg(value=syntax.Name() as asked), _]) if script.is_call_to(test, "isinstance"):
+            return bool(_parameters(script, asked))
         case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
             return _asks_parameter(script, inner)
         case syntax.BooleanOperation(left=left, right=right):
@@ -68,6 +71,23 @@ def _asks_parameter(script: Script, test: syntax.BaseExpression) -> bool:
         case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=compared)]):
             return isinstance(compared, _EQUALITIES) and _asks_parameter(script, left)
     return False
+
+
+def _parameters(script: Script, name: syntax.Name) -> list[syntax.Param]:
+    """The parameters that a name stands for, if it may be nothing else: by another name too, ``given = x``."""
+    found: list[syntax.Param] = []
+    for each in script.names.reaching(name):
+        match each.node, each.value:
+            case syntax.Param() as parameter, _ if each.kind is Kind.PARAMETER:
+                found.append(parameter)
+            case _, syntax.Name() as other if each.kind is Kind.ASSIGN and not each.path and other is not name:
+                given = _parameters(script, other)
+                if not given:
+                    return []
+                found += given
+            case _:
+                return []
+    return found
 
 
 def reaching(
@@ -100,6 +120,24 @@ def _is_object(script: Script, node: syntax.BaseExpression) -> bool:
     return bool(made) and not any(is_none(part) for given in made for part in _branches(given))
 
 
+def _is_plain_tensor(script: Script, node: syntax.BaseExpression) -> bool:
+    """Whether an expression certainly is a tensor itself, no packed sequence and no dict of tensors: what torch computes, or
+    a layer that is none of those which go through time."""
+    made = [each for each in script.roles.origins(node) if not is_none(each[1])]
+    return bool(made) and all(isinstance(each, syntax.Call) and _gives_tensor(place, each) for place, each in made)
+
+
+def _gives_tensor(script: Script, call: syntax.Call) -> bool:
+    name = script.name(call.func)
+    if name is not None:
+        return script.role(call) is Role.TENSOR and name.startswith("torch.") and not name.startswith(_OF_SEQUENCES)
+    layer = script.value(call.func)
+    if layer.role is not Role.MODULE or layer.made is None:
+        return False
+    kind = layer.made.script.name(layer.made.call.func) or ""
+    return kind.startswith("torch.nn.") and not any(each in kind for each in _THROUGH_TIME)
+
+
 def _branches(node: syntax.BaseExpression) -> Iterator[syntax.BaseExpression]:
     if isinstance(node, syntax.IfExp):
         yield from _branches(node.body)
@@ -119,18 +157,42 @@ class _Passed(NamedTuple):
     def value(self, side: syntax.BaseExpression) -> Values | None:
         """The value of a constant, or of the constant that is passed for a parameter; None where it is not known."""
         script, given = self.script, side
-        if isinstance(side, syntax.Name) and (bound := script.names.reaching(side)):
-            parameter = bound[0].node
-            if len(bound) > 1 or not isinstance(parameter, syntax.Param) or self.caller.hides_arguments(self.call):
-                return None
-            if script.source.enclosing(parameter, syntax.FunctionDef, syntax.Lambda) is not self.function:
-                return None
-            passed = script.values.given(self.function, parameter, self.caller, self.call)
-            may_be_left_out = parameter.default is not None and is_none(parameter.default)
-            if passed is not None and may_be_left_out and _is_object(self.caller, passed):
-                return (truths.SOME_OBJECT,)
-            if passed is None and (passed := parameter.default) is None:
-                return None
-            script, given = (script if passed is parameter.default else self.caller), passed
+        match side:
+            case syntax.Name() if script.names.reaching(side):
+                parameter = self._parameter(side)
+                if parameter is None:
+                    return None
+                passed = script.values.given(self.function, parameter, self.caller, self.call)
+                may_be_left_out = parameter.default is not None and is_none(parameter.default)
+                if passed is not None and may_be_left_out and _is_object(self.caller, passed):
+                    return (truths.SOME_OBJECT,)
+                if passed is None and (passed := parameter.default) is None:
+                    return None
+                script, given = (script if passed is parameter.default else self.caller), passed
+            case syntax.Call(args=[syntax.Arg(value=syntax.Name() as asked), syntax.Arg(value=kind)]) if script.is_call_to(
+                side, "isinstance"
+            ):
+                is_one = self._is_instance(asked, kind)
+                return None if is_one is None else (is_one,)
         known = script.loops.guards.fixed(given)
         return (known.value,) if known is not None else None
+
+    def _parameter(self, name: syntax.Name) -> syntax.Param | None:
+        """The function's own parameter that a name stands for, if the call shows what it is given."""
+        found = _parameters(self.script, name)
+        if len(found) != 1 or self.caller.hides_arguments(self.call):
+            return None
+        around = self.script.source.enclosing(found[0], syntax.FunctionDef, syntax.Lambda)
+        return found[0] if around is self.function else None
+
+    def _is_instance(self, name: syntax.Name, kind: syntax.BaseExpression) -> bool | None:
+        """Whether what is passed for a parameter is of a class; None where that is not known."""
+        parameter = self._parameter(name)
+        if parameter is None:
+            return None
+        passed = self.script.values.given(self.function, parameter, self.caller, self.call)
+        if passed is None or not _is_plain_tensor(self.caller, passed):
+            return None
+        kinds = [each.value for each in kind.elements] if isinstance(kind, syntax.Tuple) else [kind]
+        names = {self.script.name(each) for each in kinds}
+        return True if "torch.Tensor" in names else (False if names <= _NO_TENSORS else None)

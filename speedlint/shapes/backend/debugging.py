@@ -37,6 +37,7 @@ def searches_for_nan(script: Script) -> bool:
     return any(
         is_on(place, call) and intent.of(place, call) is intent.Intent.ALWAYS and not is_undone(place, call)
         for place in script.everywhere(b"detect_anomaly")
+        if script.program.is_always_with(script, place)
         for call in place.calls(*ANOMALY)
         if (around := context(place, call)) is None or slows_training(place, around)
     )

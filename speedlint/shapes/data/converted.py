@@ -40,7 +40,7 @@ def trained_on(script: Script, dataset: syntax.Call) -> Loader | None:
 
 
 def _is_read(found: Loader, script: Script, dataset: syntax.Call) -> bool:
-    read = (*found.origins, *(inner for origin in found.origins for inner in datasets.wrapped(origin)))
+    read = (*found.origins, *(inner for origin in found.origins for inner in datasets.wrapped(origin, found.script)))
     if not any(origin.node is dataset and origin.script is script for origin in read):
         return False
     if not found.matters or not found.is_read_again or found.collate or found.is_on_gpu:

@@ -119,8 +119,9 @@ def origins(script: Script, expression: syntax.Node) -> list[Origin]:
     return list(found.values())
 
 
-def wrapped(origin: Origin) -> Iterator[Origin]:
-    """The datasets of which a dataset of the project's takes its items: ``self.dataset[self.indices[i]]``."""
+def wrapped(origin: Origin, reader: Script) -> Iterator[Origin]:
+    """The datasets of which a dataset of the project's takes its items, ``self.dataset[self.indices[i]]``, in the programs
+    that reach a file which reads it: others wrap theirs in the same class."""
     calls = origin.definition.script.roles.calls if origin.definition is not None else None
     item = calls.method(origin.definition, "__getitem__") if calls is not None and origin.definition is not None else None
     if item is None:
@@ -130,7 +131,8 @@ def wrapped(origin: Origin) -> Iterator[Origin]:
         whole = source.enclosing(subscript, syntax.Subscript)
         is_index = whole is not None and not source.contains(whole.value, subscript)
         if isinstance(subscript.value, syntax.Attribute) and isinstance(subscript.value.value, syntax.Name) and not is_index:
-            yield from origins(item.script, subscript.value)
+            within = origins(item.script, subscript.value)
+            yield from (each for each in within if reader.program.is_met(reader, each.script))
 
 
 def _origins(script: Script, node: syntax.Node, depth: int) -> Iterator[Origin]:

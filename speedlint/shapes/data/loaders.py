@@ -939,13 +939,13 @@ def _reads_only(script: Script, *items: Item, by_default: bool = False) -> bool:
     def counts(place: Script, node: syntax.Node) -> bool:
         return not by_default or not (off.is_off(place, node) or entry.is_never_called(place, node))
 
-    def gives(origin: datasets.Origin) -> bool:
-        inner = [each for each in datasets.wrapped(origin) if counts(each.script, each.node)]
+    def gives(origin: datasets.Origin, reader: Script) -> bool:
+        inner = [each for each in datasets.wrapped(origin, reader) if counts(each.script, each.node)]
         return origin.is_of(names) or (bool(inner) and all(each.is_of(names) for each in inner))
 
     found = [each for each in near(script) if counts(each.script, each.call)]
-    origins = [each for one in found for each in one.origins if counts(each.script, each.node)]
-    if not found or not all(gives(origin) or not origin.is_known for origin in origins):
+    read = [(each, one.script) for one in found for each in one.origins if counts(each.script, each.node)]
+    if not found or not all(gives(origin, reader) or not origin.is_known for origin, reader in read):
         return False
     if any(name not in names for place, call, name in _library_datasets(script) if counts(place, call)):
         return False

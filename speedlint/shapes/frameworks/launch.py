@@ -27,17 +27,25 @@ _WHERE_GIVEN = frozenset(
 """Options of ``accelerate launch`` that say how many processes run where; the latter take a value (accelerate 1.15)."""
 _MIXED = re.compile(rb"(?i)mixed[_-]precision")
 
+_SET_HALF = re.compile(rb"(?m)^mixed_precision:[ \t]*[\"']?(?:fp16|bf16|fp8)\b")
+_OF_ACCELERATE = re.compile(rb"(?m)^(?:compute_environment|distributed_type):")
+"""What `accelerate config` writes beside the precision (accelerate 1.15)."""
+
 
 @once(False)
 def chooses_precision(script: Script) -> bool:
     """Whether the program chooses a precision for its model by itself, or is launched with one.
 
     Its own text speaks of half types, quantization or DeepSpeed, or a file beside the script, or above it in its project,
-    of the ``mixed_precision`` that ``accelerate launch`` takes.
+    of the ``mixed_precision`` that ``accelerate launch`` takes; or a configuration of Accelerate's in the project has one.
     """
     if script.program.mentions(script, _HALF):
         return True
-    return any(script.program.disk.mentions(str(path), _MIXED) for path in _texts(script))
+    disk = script.program.disk
+    if any(disk.mentions(str(path), _MIXED) for path in _texts(script)):
+        return True
+    configured = disk.holding(disk.configs(str(script.program.root(script.path))), (_SET_HALF,))
+    return any(disk.mentions(path, _OF_ACCELERATE) for path in configured)
 
 
 @once(False)

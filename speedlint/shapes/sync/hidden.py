@@ -107,20 +107,26 @@ def _in_function(
         return
     frame = Folding().called(outer, chain[-1][1], function)
 
-    def is_left_out(place: syntax.Node) -> bool:
-        asked = modes.conditions(script, place)
-        return bool(asked) and not modes.reaching(script, node, asked, chain[-1:])
-
     for each in find(script, node):
-        if each.script is not script or not is_left_out(each.node):
+        if each.script is not script or not is_left_out(function, each.node, *chain[-1]):
             yield Hidden(each, chain, _product(before, counts.times(script, each.node, node.body, frame)))
     for call in script.source.inside(node.body, syntax.Call):
-        if script.function(call) is not node or script.frequency(call) not in FREQUENT or is_left_out(call):
+        if script.function(call) is not node or script.frequency(call) not in FREQUENT:
+            continue
+        if is_left_out(function, call, *chain[-1]):
             continue
         callees = _callees(script, call)
         if len(callees) == 1:
             times = _product(before, counts.times(script, call, node.body, frame))
             yield from _in_function(frame, (*chain, (script, call)), callees[0], times, find)
+
+
+def is_left_out(function: Definition, node: syntax.Node, caller: Script, call: syntax.Call) -> bool:
+    """Whether a call of a function passes a constant that keeps it from a node of its body."""
+    asked = modes.conditions(function.script, node)
+    if not asked or not isinstance(function.node, syntax.FunctionDef):
+        return False
+    return not modes.reaching(function.script, function.node, asked, ((caller, call),))
 
 
 @once(False)

@@ -522,9 +522,13 @@ class _Flow:
 
 
 def _given_by(iterated: syntax.BaseExpression, target: syntax.Node) -> syntax.Node:
-    """The part of a loop's target that takes what a container holds: ``value`` of ``name, value`` for ``x.items()``."""
+    """The part of a loop's target that takes what a container holds: ``value`` of ``name, value`` for ``x.items()`` or
+    ``enumerate(x)``."""
     match iterated, target:
-        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("items"))), syntax.Tuple(elements=[_, second]):
+        case (
+            syntax.Call(func=syntax.Attribute(attr=syntax.Name("items")) | syntax.Name("enumerate")),
+            syntax.Tuple(elements=[_, second]),
+        ):
             return second.value
     return target
 

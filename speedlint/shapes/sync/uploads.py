@@ -24,6 +24,7 @@ _ARRAYS = ("numpy.array", "numpy.asarray")
 _OF_ONE_KIND = frozenset(f"numpy.{name}" for name in "zeros ones eye identity".split())
 """What makes the same entries whatever its sizes are."""
 _MAKERS = frozenset(f"numpy.{name}" for name in "full linspace arange".split())
+_REPEATS = ("numpy.repeat", "numpy.tile")
 _OF_ARRAYS = frozenset("reshape astype transpose copy repeat".split())
 _DEPTH = 4
 """Variables and entries between a batch and what is taken out of it, or a number and what it is computed of."""
@@ -326,6 +327,10 @@ def _is_array(script: Script, node: syntax.BaseExpression) -> bool:
             return True
         case syntax.Call() if script.name(node.func) in _MAKERS:
             return all(_is_size(script, arg.value) for arg in node.args if arg.keyword is None and not arg.star)
+        case syntax.Call(args=[syntax.Arg(value=repeated), syntax.Arg(value=count), *_]) if script.is_call_to(
+            node, *_REPEATS
+        ):
+            return _is_size(script, count) and (_is_range(script, repeated) or _is_array(script, repeated))
         case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _OF_ARRAYS:
             return script.name(node.func) is None and _is_array(script, inner)
         case syntax.Attribute(value=inner, attr=syntax.Name("T")):
@@ -341,6 +346,15 @@ def _is_array(script: Script, node: syntax.BaseExpression) -> bool:
                 made is not None and _is_array(script, made) and all(_leaves(script, each) for each in _uses(script, node))
             )
     return False
+
+
+def _is_range(script: Script, node: syntax.BaseExpression) -> bool:
+    """Whether an expression counts to a size: ``range(self.ways)``."""
+    return (
+        isinstance(node, syntax.Call)
+        and script.is_call_to(node, "range")
+        and all(_is_size(script, arg.value) for arg in node.args)
+    )
 
 
 def _is_size(script: Script, node: syntax.BaseExpression) -> bool:
