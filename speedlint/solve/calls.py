@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from speedlint.disk import Mark, words
 from speedlint.facts import syntax
 from speedlint.solve import heirs, operations, reach
 from speedlint.solve.flow import Layer, listed_once, once
@@ -986,8 +987,7 @@ class Calls:
                 found.add(call)
                 yield script, call
             others |= dict.fromkeys(other for each in known_as for other in script.roles.calls.other_names(each))
-        marks = [f"{other}(".encode() for other in others]
-        for script in self.script.everywhere(*marks) if marks else ():
+        for script in self.script.everywhere(_calling(others)) if others else ():
             calls = script.roles.calls.calls_of(function, owner, tuple(others))
             yield from ((script, call) for call in calls if call not in found)
         if owner is None or name == "__init__" or is_in_use:
@@ -1138,6 +1138,12 @@ class Calls:
             if name in found:
                 found[last] = found.get(last, array("i")) + found[name]
         return found
+
+
+def _calling(names: Iterable[str]) -> Mark:
+    """What a text holds that calls something by one of some names."""
+    either = "|".join(map(re.escape, names))
+    return (words(names), re.compile(rb"\b(?:%s)\(" % either.encode()))
 
 
 def _or_assumed(joined: Value | None, ways: list[Value | None]) -> Value | None:
