@@ -304,6 +304,8 @@ def _worth_nothing(rule: Rule, finding: Finding, script: Script) -> Estimate | N
         return worth.ON_HOST
     if off.is_off(script, finding.node):
         return worth.OFF
+    if not evaluation.trains_itself(script) and entry.is_of_self_test(script, finding.node):
+        return worth.BY_ITSELF
     if script.frequency(finding.node) is Frequency.EVAL_STEP and evaluation.runs_once(script, finding.node):
         return worth.ONE_PASS
     ends = startable.why_not(script, finding.node)

@@ -286,3 +286,55 @@ def test_what_a_class_method_makes(project: Project, made: str, waits: int) -> N
     project.configure("select = ['SPD301', 'SPD311']\ntorch = '2.13'")
     found = project.findings(project.write("train.py", BY_CLASS.format(made=made)))
     assert len(found) == waits
+
+
+STEPS = """
+import lightning
+import torch
+
+
+class Steps(lightning.LightningModule):
+    {own}
+
+    def training_step(self, batch, index):
+        return self({handed}).mean()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+"""
+STEPPED = """
+import lightning
+import torch
+from steps import Steps
+
+
+class Net(Steps):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(512, 512)
+
+    def forward(self, rows):
+        out = self.layer(rows)
+        print(out.max().item())
+        return out
+
+
+loader = torch.utils.data.DataLoader(torch.load("rows.pt"), batch_size=512, num_workers=4)
+lightning.Trainer(accelerator="gpu", precision="16-mixed").fit(Net(), loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "handed", "is_found"),
+    [
+        ("kept = True", "batch", True),
+        ("def forward(self, rows):\n        raise NotImplementedError", "batch", True),
+        ("def forward(self, rows):\n        return rows", "batch", False),
+        ("kept = True", "torch.ones(3)", True),
+    ],
+)
+def test_a_base_class_that_calls_itself_for_its_heirs(project: Project, own: str, handed: str, is_found: bool) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    project.write("steps.py", STEPS.format(own=own, handed=handed))
+    found = project.findings(project.write("train.py", STEPPED))
+    assert [each["line"] for each in found] == ([14] if is_found else [])

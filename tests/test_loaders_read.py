@@ -85,3 +85,48 @@ def test_what_another_program_wraps_in_the_same_class(project: Project, starts: 
     path = project.write("letters.py", READS_PART.format(data=f'CIFAR10("data", transform={changed})'))
     project.write("all.py", f"import digits\n{starts}")
     assert bool(project.findings(path)) is is_found
+
+
+MODULE = """
+import torch
+import torchvision
+from torch.utils.data import DataLoader
+
+
+def pictures(folder):
+    data = torchvision.datasets.ImageFolder(folder, torchvision.transforms.ToTensor())
+    return DataLoader(data, batch_size=64, shuffle=True)
+
+
+{guard}
+    shown = DataLoader(torchvision.datasets.ImageFolder("others", torchvision.transforms.ToTensor()), batch_size=64)
+    for epoch in range(2):
+        for x, y in shown:
+            print(x.shape)
+"""
+TRAINS = """
+import torch
+import torchvision
+from pictures import pictures
+
+model = torchvision.models.resnet18().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = pictures("train")
+for epoch in range(10):
+    for x, y in loader:
+        loss = torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "levels"), [("from pictures import pictures", {9: "warning", 13: "note"}), ("from json import loads", {})]
+)
+def test_a_module_of_data_that_shows_itself_too(project: Project, imports: str, levels: dict[int, str]) -> None:
+    """What it does when it is run by itself is beside the training that imports it, and is all of it where none does."""
+    project.configure("select = ['SPD201']\ntorch = '2.13'")
+    project.write("train.py", TRAINS.replace("from pictures import pictures", imports))
+    path = project.write("pictures.py", MODULE.format(guard='if __name__ == "__main__":'))
+    assert {each["line"]: each["level"] for each in project.findings("--notes", path)} == levels

@@ -56,7 +56,9 @@ def trains(script: Script) -> bool:
     """Whether this file takes part in training: it trains when it is run, or a file that imports it, through others too."""
     if trains_itself(script):
         return True
-    return not is_entry(script) and any(trains_itself(other) for other in script.program.upward(script))
+    if is_entry(script) and not script.program.is_imported(script):
+        return False
+    return any(trains_itself(other) for other in script.program.upward(script))
 
 
 @once(False)

@@ -37,6 +37,7 @@ TOLD_OLDER = Estimate(Worth.LOW, "the release that the project's README or setup
 ONE_PASS = Estimate(Worth.LOW, "it runs in one pass, beside a training of many")
 OFF = Estimate(Worth.LOW, "it runs only where an option asks for it that is off by default and in the project's commands")
 
+BY_ITSELF = Estimate(Worth.LOW, "it runs only where its module is run by itself, which trains nothing")
 ON_HOST = Estimate(Worth.LOW, "its defaults and the project's commands run it on the CPU: none asks for a GPU")
 
 _LOWER = {Worth.HIGH: Worth.MEDIUM, Worth.MEDIUM: Worth.LOW}

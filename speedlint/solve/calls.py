@@ -901,7 +901,8 @@ class Calls:
         callee = self.callee(call)
         if self.script.name(call.func) is not None:
             return [callee] if callee is not None else []
-        defined = heirs.defined(self.script, call) if isinstance(call.func, syntax.Attribute) else []
+        may_be_heirs = isinstance(call.func, syntax.Attribute) or is_name(call.func, "self")
+        defined = heirs.defined(self.script, call) if may_be_heirs else []
         if callee is None:
             return defined or self._of_chosen(call) or heirs.by_name(self.script, call)
         return defined or [callee]

@@ -15,6 +15,7 @@ from speedlint.solve.flow import listed_once, once
 from speedlint.solve.terms import Definition, Value
 from speedlint.solve.unpacking import all_written
 from speedlint.source import is_name
+from speedlint.torch import library
 from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ _FEW_READ = 12
 _MAY_TRAIN = re.compile(rb"\.backward\(|DataLoader|(?:train|val|valid|test|data)_?loader")
 _EMPTY = frozenset({"object", "abc.ABC"})
 """Classes of the library that bring no methods."""
+_FORWARD = "forward"
+_WITHOUT_FORWARD = library.LIGHTNING_MODULES | {"torch.nn.Module", "torch.nn.modules.module.Module"}
+"""Modules whose ``forward`` only raises an error."""
+_CALLS_ITSELF = b"self("
 _MOST_READ = 64
 """Files that define a method of a name: each is read."""
 
@@ -98,7 +103,8 @@ def _does_nothing(statement: syntax.Node) -> bool:
 
 @listed_once
 def defined(script: Script, call: syntax.Call) -> Iterator[Definition]:
-    """The methods that a call runs of an object whose class leaves the method open: those that its heirs define."""
+    """The methods that a call runs of an object whose class leaves the method open, those that its heirs define; for
+    ``self(x)`` in a module without one, their ``forward``."""
     match call.func:
         case syntax.Attribute(value=value, attr=syntax.Name(value=name)) if (klass := _class_of(script, value)) is not None:
             if _leaves_open(klass, name):
@@ -106,6 +112,16 @@ def defined(script: Script, call: syntax.Call) -> Iterator[Definition]:
             elif may_override(script.value(value)):
                 own = klass.script.roles.calls.method(klass, name)
                 yield from (*((own,) if own is not None else ()), *_overriding(klass, name))
+        case syntax.Name("self") as value if (klass := _class_of(script, value)) is not None and _lacks_forward(klass):
+            yield from _overriding(klass, _FORWARD)
+
+
+def _lacks_forward(klass: Definition) -> bool:
+    """Whether a class is a module without a ``forward``, as one that holds the steps of a training for its heirs."""
+    if klass.script.roles.calls.method(klass, _FORWARD) is not None:
+        return _leaves_open(klass, _FORWARD)
+    bases = klass.script.roles.calls.foreign_bases(klass)
+    return all(base in _EMPTY or base in _WITHOUT_FORWARD for base in bases)
 
 
 def in_place_of(script: Script, call: syntax.Call) -> Iterator[Definition]:
@@ -209,7 +225,8 @@ def is_left_to(owner: Definition, name: str) -> bool:
 
 @listed_once
 def openers(script: Script) -> Iterator[Script]:
-    """The other scripts that have a base of a class of this one which leaves open a method that it defines."""
+    """The other scripts that have a base of a class of this one which leaves open a method that it defines, or calls itself
+    without a ``forward``."""
     found: dict[Script, None] = {}
     for klass in script.source.of(syntax.ClassDef):
         bases = [each for each in script.roles.calls.lineage(Definition(script, klass)) if each.script is not script]
@@ -219,4 +236,7 @@ def openers(script: Script) -> Iterator[Script]:
                 is_own = base.script.names.owner(function) is base.node and _is_left_open(base.script, function)
                 if is_own and function.name.value in script.names.scope(klass.body).bindings:
                     found.update(dict.fromkeys(each.script for each in bases))
+            calls_itself = base.script.program.holding([base.script.key], _CALLS_ITSELF)
+            if calls_itself and _FORWARD in script.names.scope(klass.body).bindings and _lacks_forward(base):
+                found.update(dict.fromkeys(each.script for each in bases))
     yield from found
