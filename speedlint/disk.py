@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 from speedlint import reading
 from speedlint.facts.bases import bases
 from speedlint.facts.imported import imported_names
-from speedlint.facts.left_open import left_open
+from speedlint.facts.left_open import left_open, methods
 from speedlint.facts.put_on_path import Put, put_on_path
 from speedlint.notebook import NotebookError
 
@@ -288,6 +288,10 @@ class Disk:
         """The names of the methods that a file leaves for other classes to define."""
         return self._note(("open", path), lambda: left_open(self.text(path)))
 
+    def methods(self, path: str) -> tuple[str, ...]:
+        """The names of a file's methods, as often as they are defined."""
+        return self._note(("methods", path), lambda: methods(self.text(path)))
+
     def bases(self, path: str) -> tuple[str, ...]:
         """The names that a file may derive classes from."""
         return self._note(("bases", path), lambda: bases(self.text(path)))
@@ -343,6 +347,8 @@ class Disk:
                 return self.defined_names(path)
             case "open":
                 return self.left_open(path)
+            case "methods":
+                return self.methods(path)
             case "bases":
                 return self.bases(path)
             case "fitting":

@@ -338,3 +338,75 @@ def test_a_base_class_that_calls_itself_for_its_heirs(project: Project, own: str
     project.write("steps.py", STEPS.format(own=own, handed=handed))
     found = project.findings(project.write("train.py", STEPPED))
     assert [each["line"] for each in found] == ([14] if is_found else [])
+
+
+FAMILY = """
+import torch
+
+
+class Method:
+    def __init__(self, width):
+        self.net = torch.nn.Linear(width, width).cuda()
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+
+    def train_on_batch(self, rows):
+        {open}
+
+    def told(self):
+        return {{"rate": 0.1}}
+
+
+class Plain(Method):
+    def train_on_batch(self, rows):
+        self.loss = self.net(rows.cuda()).mean()
+        self.optimizer.zero_grad()
+        self.loss.backward()
+        self.optimizer.step()
+        return {{}}
+
+    def told(self):
+        return {{"loss": self.loss.item()}}
+
+
+class Squared(Plain):
+    def told(self):
+        return {{"squared": (self.loss * 2).item()}}
+
+
+METHODS = {{}}
+for kind in (Plain, Squared):
+    METHODS[kind.__name__.lower()] = kind
+"""
+RUNS = """
+import sys
+import torch
+import methods
+
+
+def run(method, loader):
+    for rows in loader:
+        method.train_on_batch(rows)
+        print(method.told())
+
+
+made = getattr(methods, "METHODS")[sys.argv[1]](512)
+run(made, torch.utils.data.DataLoader(torch.load("rows.pt"), num_workers=4))
+"""
+
+
+@pytest.mark.parametrize(
+    ("left", "other", "lines"),
+    [
+        ("assert rows is not None\n        return {}", "", [27, 32]),
+        ("return dict()", "", [26, 31]),
+        ("raise NotImplementedError", "", [26, 31]),
+        ("return {}", "class Log:\n    def told(self):\n        return 1\n", []),
+    ],
+)
+def test_a_method_that_several_classes_of_a_family_have(project: Project, left: str, other: str, lines: list[int]) -> None:
+    """Which object it is nobody sees: it is one of the family where no other class has a method of the name."""
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    project.write("logs.py", other)
+    project.write("run.py", RUNS + ("\nimport logs\n" if other else ""))
+    path = project.write("methods.py", FAMILY.format(open=left))
+    assert [each["line"] for each in project.findings(path)] == lines

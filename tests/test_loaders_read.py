@@ -130,3 +130,87 @@ def test_a_module_of_data_that_shows_itself_too(project: Project, imports: str, 
     project.write("train.py", TRAINS.replace("from pictures import pictures", imports))
     path = project.write("pictures.py", MODULE.format(guard='if __name__ == "__main__":'))
     assert {each["line"]: each["level"] for each in project.findings("--notes", path)} == levels
+
+
+MADE = """
+import torch
+import torchvision
+from torch.utils.data import DataLoader
+
+
+def loader_of(folder, num_workers={default}):
+    data = torchvision.datasets.ImageFolder(folder, torchvision.transforms.ToTensor())
+    return DataLoader(data, batch_size=64, num_workers=num_workers)
+
+
+model = torchvision.models.resnet18().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+{made}
+for epoch in range(10):
+    for x, y in loader:
+        loss = torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("default", "made", "is_found"),
+    [
+        ("0", 'loader = loader_of("train", 4)', True),
+        ("4", 'loader = loader_of("train")', True),
+        ("0", 'loader = loader_of("train")', False),
+        ("0", 'loader = DataLoader(torch.load("rows.pt"))', False),
+    ],
+)
+def test_workers_that_none_but_tests_ask_for(project: Project, default: str, made: str, is_found: bool) -> None:
+    project.configure("select = ['SPD203']\ntorch = '2.13'")
+    project.write("tests/test_loaders.py", 'from train import loader_of\n\n\ndef test_it():\n    loader_of("some", 4)\n')
+    path = project.write("train.py", MADE.format(default=default, made=made))
+    assert bool(project.findings("--notes", path)) is is_found
+
+
+COLLATED = """
+import torch
+from torch.utils.data import DataLoader
+
+
+def joined(items):
+    return torch.stack(items)
+
+
+class Run:
+    def __init__(self, data, collate=None):
+        self.data, self.collate = data, collate
+
+    def fit(self, model):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for epoch in range(10):
+            for x in DataLoader(self.data, batch_size=512, num_workers=4, collate_fn={collate}):
+                loss = model(x.cuda()).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+
+
+Run(torch.load("rows.pt"){handed}).fit(torch.nn.Linear(512, 512).cuda())
+"""
+
+
+@pytest.mark.parametrize(
+    ("collate", "handed", "is_written"),
+    [
+        ("self.data.collate_fn", "", False),
+        ("self.collate", ", joined", True),
+        ("joined", "", True),
+        ("torch.utils.data.default_collate", "", True),
+        ("None", "", True),
+    ],
+)
+def test_batches_that_are_put_together_out_of_sight(project: Project, collate: str, handed: str, is_written: bool) -> None:
+    """A batch of a class of the project's own is not pinned, or is made anew."""
+    project.configure("select = ['SPD202']\ntorch = '2.13'")
+    path = project.write("train.py", COLLATED.format(collate=collate, handed=handed))
+    (found,) = project.findings("--notes", path)
+    assert (found["fix"] is not None) is is_written

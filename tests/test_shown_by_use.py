@@ -155,3 +155,40 @@ def test_what_a_forward_is_handed_and_puts_into_its_batch(project: Project, body
     project.configure("select = ['SPD303', 'SPD304']\ntorch = '2.13'")
     found = project.findings(project.write("train.py", MODES.format(body=body, mode=mode)))
     assert len(found) == count
+
+
+UNSEEN = """
+import elsewhere
+import numpy as np
+import torch
+
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for turn, rows in enumerate(torch.utils.data.DataLoader(torch.load("rows.pt"), batch_size=512, num_workers=4)):
+    loss, info = elsewhere.losses(model, rows.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    {read}
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "is_found"),
+    [
+        ('print(info["losses"]["total"].item())', True),
+        ("print(info.norm.mean().item())", True),
+        ('print(info["total"].detach().cpu().item())', False),
+        ("for each in info:\n        print(each.item())", False),
+        ("print((info - 1).sum().item())", False),
+        ("print(np.mean(info).item())", False),
+        ("if turn % 50 == 0:\n        print(info.item())", False),
+        ("print(elsewhere.rate(turn).item())", False),
+    ],
+)
+def test_a_number_of_what_comes_out_of_sight(project: Project, read: str, is_found: bool) -> None:
+    """What has an `item` is a tensor or one of NumPy's; what a step is handed back beside its loss is a tensor."""
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    found = project.findings(project.write("train.py", UNSEEN.format(read=read)))
+    assert bool(found) is is_found
+    assert all(each["fix"] is None for each in found)

@@ -1778,3 +1778,47 @@ def test_an_optimizer_that_takes_no_step(project: Project, made: str, zeroed: st
     project.configure("select = ['SPD502']\ntorch = '2.13'")
     text = TIMED.format(made=made, zeroed=zeroed, stepped=stepped)
     assert len(project.findings(project.write("train.py", text))) == found
+
+
+SCENES = """
+import argparse
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--{size}", type=int, default={value})
+args = parser.parse_args()
+
+
+class Scenes(Dataset):
+    def __init__(self, tracks, bounds):
+        self.tracks, self.bounds = tracks, bounds
+
+    def __len__(self):
+        return len(self.bounds)
+
+    def __getitem__(self, index):
+        start, end = self.bounds[index]
+        return self.tracks[:, :, start:end]
+
+
+model = nn.Sequential(*[nn.Sequential(nn.Conv2d(64, 64, 3, padding=1), nn.ReLU()) for _ in range(9)]).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(Scenes(torch.load("tracks.pt"), torch.load("bounds.pt")), batch_size=1, num_workers=4, pin_memory=True)
+for epoch in range(10):
+    for tracks in loader:
+        loss = model(tracks.cuda(non_blocking=True)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "value", "is_found"), [("input_size", 2, False), ("input_size", 224, True), ("crop_size", 64, True)]
+)
+def test_single_items_of_what_has_no_size(project: Project, size: str, value: int, is_found: bool) -> None:
+    """Two numbers for each point are no size of a picture: each scene has as many points as it has."""
+    project.configure("select = ['SPD402']\ntorch = '2.13'")
+    assert bool(project.findings("--notes", project.write("train.py", SCENES.format(size=size, value=value)))) is is_found

@@ -94,3 +94,40 @@ def test_turns_that_are_shared_out_among_processes(project: Project, shares: str
     )
     found = project.findings("--notes", "--select", "SPD301", "train.py")
     assert [each["message"] for each in found] == [f"`loss.item()` waits for the GPU {'in ' * (often[0] == 'e')}{often}"]
+
+
+COUNTED_TURNS = """
+import torch
+
+loader = torch.utils.data.DataLoader(torch.load("rows.pt"), batch_size=512, num_workers=4)
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+length = len(loader)
+for epoch in range(10):
+    for i, rows in enumerate(loader):
+        loss = model(rows.cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        done = {done}
+        is_last = done == length
+        is_told = i % 100 == 0 or {or_else}
+        if is_told:
+            print(loss.item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("done", "or_else", "is_found"),
+    [
+        ("i + 1", "is_last", False),
+        ("i // 4 + 1", "done == length", False),
+        ("i // 4", "is_last", False),
+        ("len(rows)", "is_last", True),
+        ("i + 1", "done != length", True),
+    ],
+)
+def test_a_variable_that_is_set_to_the_number_of_the_turn(project: Project, done: str, or_else: str, is_found: bool) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    text = COUNTED_TURNS.format(done=done, or_else=or_else)
+    assert bool(project.findings(project.write("train.py", text))) is is_found

@@ -107,6 +107,16 @@ def check(call: syntax.Call | syntax.Subscript, script: Script) -> Iterator[Find
             f"`{reads.shown(script, call)}` waits for the GPU {reads.often(script, call)}, for what lay on the host before"
         )
         yield Finding(call, message, advice=f"take it from {lain.shown(script)} before that is copied to the GPU")
+    elif reads.is_scalar_of_unseen(script, call) and lightning.log_around(script, call) is None:
+        yield from _of_unseen(call, script)
+
+
+def _of_unseen(call: syntax.Call, script: Script) -> Iterator[Finding]:
+    """``info["losses"]["total"].item()``, of what comes out of sight: tensors have the method, and numbers of NumPy's."""
+    if awaited_anyway(script, call) is None:
+        message = f"`{reads.shown(script, call)}` waits for the GPU {reads.often(script, call)}"
+        advice = "read it every 50 steps or after the loop; not rewritten, since what gives it is out of sight"
+        yield Finding(call, message, advice=advice)
 
 
 def _implied(node: syntax.Call | syntax.Subscript, read: implied.Implied, script: Script) -> Iterator[Finding]:

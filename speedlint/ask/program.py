@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from speedlint.facts import syntax
 from speedlint.facts.rows import Rows
 from speedlint.facts.store import Store
 from speedlint.program.imports import Imports, Known, absolute
-from speedlint.solve import configs
+from speedlint.solve import configs, heirs
 from speedlint.solve.flow import Flow
 from speedlint.solve.names import Names
 from speedlint.source import Source, SourceError
@@ -252,11 +253,14 @@ class Program:
         return self._renamed[together]
 
     def left_open(self, script: Script) -> frozenset[str]:
-        """The names of the methods that a class of the files ``around`` a script leaves for others to define."""
+        """The names of the methods that a class of the files ``around`` a script leaves for others to define, or that three
+        classes of them have."""
         together = self.together(script)
         if together not in self._left_open:
-            around = self.around(script.path)
-            self._left_open[together] = frozenset(name for path in around for name in self.disk.left_open(str(path)))
+            around = [*map(str, self.around(script.path))]
+            counted = Counter(name for path in around for name in self.disk.methods(path))
+            often = (name for name, count in counted.items() if count >= heirs.FAMILY)
+            self._left_open[together] = frozenset((*often, *(name for path in around for name in self.disk.left_open(path))))
         return self._left_open[together]
 
     def deriving(self, script: Script, name: str) -> list[Path]:

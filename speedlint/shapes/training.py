@@ -73,6 +73,8 @@ _DRIVES_NOTHING = re.compile(
 )
 """What a loop of one's own takes of Lightning: a seed for all generators, a logger."""
 _LIGHTNING_LOOP = re.compile(rb"\bTrainer\b|LightningModule|LightningCLI")
+_HANDED_ON = 4
+"""Variables that a function gives what it is handed, one after the other, before it gives it back."""
 _DEPTH = 12
 
 Root = tuple[Script, syntax.Node]
@@ -349,10 +351,21 @@ def _collect(script: Script, node: syntax.Node, found: dict[int, Root], seen: di
         _collect(script, inner, found, seen, depth + 1)
         return
     sources = list(_sources(script, node))
-    if not sources or isinstance(node, syntax.Call):
+    if isinstance(node, syntax.Call) or (not sources and not _is_left_out(script, node)):
         found[id(node)] = (script, node)
     for other, value in sources:
         _collect(other, value, found, seen, depth + 1)
+
+
+def _is_left_out(script: Script, node: syntax.Node) -> bool:
+    """Whether a variable is a parameter that is None by default, whose function is called in sight without it."""
+    bindings = script.names.reaching(node) if isinstance(node, syntax.Name) else []
+    for binding in bindings:
+        parameter, function = binding.node, script.function(binding.node)
+        is_optional = isinstance(parameter, syntax.Param) and is_none(parameter.default)
+        if not is_optional or function is None or not script.call_sites(function):
+            return False
+    return bool(bindings)
 
 
 def _wrapped(script: Script, node: syntax.Node) -> syntax.Node | None:
@@ -384,12 +397,45 @@ def _sources(script: Script, node: syntax.Node) -> Iterator[tuple[Script, syntax
         case syntax.Call():
             definition = script.definition(node.func) or script.value(node.func).definition
             if definition is not None and isinstance(definition.node, syntax.FunctionDef):
-                yield from ((definition.script, value) for value in returned(definition))
+                for value in returned(definition):
+                    given = _handed_back(definition, value, script, node)
+                    yield (script, given) if given is not None else (definition.script, value)
             elif definition is None and script.name(node.func) is None:
                 for place, choice in script.roles.calls.choices(node.func):
                     yield from _chosen(place, choice)
         case syntax.IfExp(body=body, orelse=orelse):
             yield from ((script, body), (script, orelse))
+
+
+def _handed_back(
+    function: Definition, result: syntax.BaseExpression, script: Script, call: syntax.Call
+) -> syntax.BaseExpression | None:
+    """What a call hands to a function that gives it back, moved at most; None where that is not seen."""
+    parameter = _parameter_in(function, result, _HANDED_ON)
+    if parameter is None or not isinstance(function.node, syntax.FunctionDef) or script.hides_arguments(call):
+        return None
+    return function.script.values.given(function.node, parameter, script, call)
+
+
+def _parameter_in(function: Definition, result: syntax.Node, depth: int) -> syntax.Param | None:
+    """The function's own parameter that an expression of its body is, moved at most, on each way to it."""
+    place, inner = function.script, result
+    while (wrapped := _wrapped(place, inner)) is not None:
+        inner = wrapped
+    ways: list[syntax.Node | None] = []
+    match inner:
+        case syntax.IfExp(body=body, orelse=orelse):
+            ways = [body, orelse]
+        case syntax.Name():
+            for binding in place.names.reaching(inner):
+                is_own = isinstance(binding.node, syntax.Param) and place.function(binding.node) is function.node
+                is_plain = binding.kind is Kind.ASSIGN and not binding.path
+                ways.append(binding.node if is_own else binding.value if is_plain else None)
+    found = {
+        way if isinstance(way, syntax.Param) else _parameter_in(function, way, depth - 1) if way and depth else None
+        for way in ways
+    }
+    return found.pop() if len(found) == 1 else None
 
 
 def _chosen(script: Script, choice: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Node]]:
@@ -458,7 +504,7 @@ def _attribute_sources(script: Script, node: syntax.Attribute) -> Iterator[tuple
     definition: Definition | None = script.value(node.value).definition
     if definition is not None and isinstance(definition.node, syntax.ClassDef):
         for other, value, path in script.roles.assigned_on_self(definition, node.attr.value):
-            yield from taken_apart(other, value, path)
+            yield from (each for each in taken_apart(other, value, path) if not is_none(each[1]))
 
 
 # Who drives

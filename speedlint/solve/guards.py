@@ -618,6 +618,10 @@ class Guards:
                 and self.script.role(name) is Role.NUMBER
             ):
                 return True
+            if binding.kind is Kind.ASSIGN and not binding.path and binding.value is not None:
+                counted = _counted(binding.value)
+                if isinstance(counted, syntax.Name) and counted is not binding.value and self._counts(counted):
+                    return True
         return False
 
     def _is_passed_turn(self, parameter: syntax.Param) -> bool:
@@ -781,6 +785,14 @@ def _is_rank(number: syntax.BaseExpression) -> bool:
     goes through those that are left to it as through any."""
     name = last_name(number.func if isinstance(number, syntax.Call) else number)
     return name is not None and name.endswith("rank")
+
+
+def _counted(number: syntax.BaseExpression) -> syntax.BaseExpression:
+    """``step`` of ``step + 1``, and of ``step // parts + 1``."""
+    match _without_offset(number):
+        case syntax.BinaryOperation(left=left, operator=syntax.FloorDivide()):
+            return left
+    return _without_offset(number)
 
 
 def _without_offset(number: syntax.BaseExpression) -> syntax.BaseExpression:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
 from speedlint.solve.flow import listed_once, once
+from speedlint.solve.names import last_name
 from speedlint.solve.terms import Definition, Value
 from speedlint.solve.unpacking import all_written
-from speedlint.source import is_name
+from speedlint.source import is_name, is_none
 from speedlint.torch import library
 from speedlint.torch.words import Role
 
@@ -28,6 +29,8 @@ _OF_LIBRARIES = frozenset(
     "sort split start state_dict step stop sum to train transform update values write zero_grad".split()
 )
 """Methods that objects of libraries have too, so that a name alone does not tell whose one is."""
+FAMILY = 3
+"""Classes that define a method of a name, from which on one of them is a base that is meant to be derived from."""
 _FEW_READ = 12
 """Files that may derive from a class, up to which its heirs are looked for to find who calls what they inherit."""
 _MAY_TRAIN = re.compile(rb"\.backward\(|DataLoader|(?:train|val|valid|test|data)_?loader")
@@ -98,7 +101,19 @@ def _does_nothing(statement: syntax.Node) -> bool:
             return all(map(_does_nothing, parts))
         case syntax.Expr(value=value):
             return isinstance(value, syntax.SimpleString | syntax.ConcatenatedString | syntax.Ellipsis)
-    return isinstance(statement, syntax.Pass | syntax.Raise)
+        case syntax.Return(value=value):
+            return value is None or is_none(value) or _is_empty(value)
+    return isinstance(statement, syntax.Pass | syntax.Raise | syntax.Assert)
+
+
+def _is_empty(value: syntax.BaseExpression) -> bool:
+    """Whether an expression is a dict or a list without anything in it."""
+    match value:
+        case syntax.Dict(elements=elements) | syntax.List(elements=elements):
+            return not elements
+        case syntax.Call(func=func, args=args):
+            return not args and last_name(func) in ("dict", "list", "OrderedDict")
+    return False
 
 
 @listed_once
@@ -171,7 +186,8 @@ def _leaves_open(klass: Definition, name: str) -> bool:
 
 def by_name(script: Script, call: syntax.Call) -> list[Definition]:
     """The methods that a call runs of an object that is out of sight, where one class of the program leaves its name open,
-    and all others that define it derive from that one: ``model.optimize_parameters()`` of a model chosen by an option."""
+    or several override it, and all that define it derive from that one: ``model.optimize_parameters()`` of a model chosen
+    by an option."""
     match call.func:
         case syntax.Attribute(value=value, attr=syntax.Name(value=name)) if (
             name not in _OF_LIBRARIES and name in script.program.left_open(script) and script.name(call.func) is None
@@ -202,6 +218,8 @@ def _family(script: Script, name: str) -> Iterator[Definition]:
         if function.name.value == name and (owner := place.names.owner(function)) is not None
     ]
     left = [owner for owner, method in methods if _is_open(method)]
+    if not left and len(methods) >= FAMILY:
+        left = [owner for owner, _ in methods if all(_descends(other, owner) for other, _ in methods)]
     if len(left) == 1 and all(_descends(owner, left[0]) for owner, _ in methods):
         yield from (method for _, method in methods if not _is_open(method))
 

@@ -40,9 +40,10 @@ _REGIONS = re.compile(
 """Where networks take regions of images, as many as there are, or batches gather images of like sizes."""
 _SIZED = re.compile(
     rb"Resize\(|RandomCrop|CenterCrop|ResizedCrop|resize\([^)]{0,80}\(\s*\d|MNIST|CIFAR|resolution|imsize"
-    rb"|(?i:(?:crop|ima?ge?|patch|fine|load|input)_?size)[\"']?\s*[,:=]\s*(?:type|default|\(?\d\d)"
+    rb"|(?i:(?:crop|ima?ge?|patch|fine|load)_?size)[\"']?\s*[,:=]\s*(?:type|default|\(?\d\d)"
+    rb"|(?i:input_?size)[\"']?\s*[,:=]\s*(?:(?:type\s*=\s*int\s*,\s*)?default\s*=\s*)?\(?\d\d"
 )
-"""What a program says that gives its pictures one size, where each batch is a single one."""
+"""What a program says that gives its pictures one size, where each batch is a single one: an input of 2 is no picture."""
 _LOADER_MARKS = tuple({name.rpartition(".")[2].encode() for name in library.LOADERS})
 _CUDNN = "torch.backends.cudnn"
 _REPRODUCIBLE = ("seed", "determin", "reproduc", "repeatab")

@@ -12,7 +12,7 @@ from speedlint.shapes.data.loaders import Loader, changes_of_batch
 from speedlint.shapes.sync.reads import shown
 from speedlint.solve.terms import Definition
 from speedlint.solve.values import returned
-from speedlint.source import is_name
+from speedlint.source import is_name, is_none
 
 _ASKS_FOR_TUPLE = re.compile(rb"isinstance\(\s*\w+\s*,\s*tuple\s*\)|\b(?:is|==)\s+tuple\b")
 """What tells a tuple from a list, which pinning makes of it."""
@@ -115,7 +115,12 @@ def _pins_itself(batch: Definition) -> bool:
 def _hidden_collate(found: Loader) -> str | None:
     """What gives a loader its collate function, where that is not seen."""
     expression = found.parameter("collate_fn")
-    for script, node in found.script.roles.origins(expression) if expression is not None else ():
+    if expression is None or is_none(expression):
+        return None
+    origins = list(found.script.roles.origins(expression))
+    if not origins and not found.collate and found.script.name(expression) is None:
+        return found.script.first_line(expression)
+    for script, node in origins:
         is_made = isinstance(node, syntax.Call) and script.name(node.func) is None
         if is_made and script.definition(node.func) is None and script.value(node).definition is None:
             return script.first_line(node)

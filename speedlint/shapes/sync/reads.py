@@ -61,6 +61,8 @@ _SIZES = frozenset(
     "pack_padded_sequence arange zeros ones full empty rand randn randint narrow expand repeat view "
     "reshape new_zeros pad chunk split".split()
 )
+_REDUCES = frozenset("mean sum max min norm detach squeeze abs".split())
+"""Methods that a number is taken of a tensor with."""
 _OF_LISTS = tuple(f"torch.{name}" for name in "tensor as_tensor Tensor FloatTensor".split())
 _PASSED_ON = frozenset("abs round float int list tuple sorted zip enumerate max min sum set reversed map dict".split())
 _ANSWERS = (Role.NUMBER, Role.STRING, Role.NONE, Role.ARRAY)
@@ -99,6 +101,37 @@ def avoidable_scalar(script: Script, call: syntax.Call) -> syntax.BaseExpression
     if tensor is None or often(script, call) is None:
         return None
     return tensor if next(needs(script, call), None) is None and not is_repeated(script, call) else None
+
+
+def is_scalar_of_unseen(script: Script, call: syntax.Call) -> bool:
+    """Whether a training step reads a number by ``.item()`` of what comes out of sight, that is not needed at once: of a
+    variable that it computes or is handed, an attribute or an entry, or the sum or mean of one."""
+    match call:
+        case syntax.Call(func=syntax.Attribute(value=read, attr=syntax.Name(value="item")), args=[]):
+            value = script.value(read)
+        case _:
+            return False
+    if value.role is not Role.UNKNOWN or value.differs or value.place is Place.HOST or not script.on_gpu:
+        return False
+    if how_often(script, call) is not Frequency.STEP or often(script, call) is None or not _is_given(script, read):
+        return False
+    return not rules_out_tensor(script, read) and next(needs(script, call), None) is None and not is_repeated(script, call)
+
+
+def _is_given(script: Script, read: syntax.BaseExpression) -> bool:
+    """Whether an expression is a variable that no loop counts or takes apart, one of its parts, or what a reduction makes of
+    one: not what a call alone gives, which may compute on the host."""
+    match read:
+        case syntax.Name():
+            bindings = script.names.reaching(read)
+            plain = [each.value for each in bindings if each.kind is Kind.ASSIGN and not each.path]
+            is_given = all(each.kind in (Kind.ASSIGN, Kind.PARAMETER) for each in bindings)
+            return bool(bindings) and is_given and all(each is not None and _is_given(script, each) for each in plain)
+        case syntax.Attribute(value=holder) | syntax.Subscript(value=holder):
+            return script.name(read) is None and _is_given(script, holder)
+        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))):
+            return method in _REDUCES and script.name(read.func) is None and _is_given(script, inner)
+    return False
 
 
 def avoidable_index(script: Script, node: syntax.Subscript) -> syntax.BaseExpression | None:
