@@ -398,3 +398,15 @@ def test_steps_that_are_counted_over_all_passes(project: Project, test: str, lev
     project.configure("select = ['SPD201']\ntorch = '2.13'")
     (found,) = project.findings(project.write("train.py", STEPS.format(test=test)), "--notes")
     assert found["level"] == level
+
+
+@pytest.mark.parametrize(
+    ("others", "found"), [("", 0), ("compute(torch.ones(3), 0, 9, 1)", 0), ("compute(rows, 0, kind, 1)", 1)]
+)
+def test_a_function_that_is_tried_out_with_a_number(project: Project, others: str, found: int) -> None:
+    project.configure("select = ['SPD301', 'SPD303']\ntorch = '2.13'")
+    text = TRAINS.format(test="number == 9")
+    text = text.replace(
+        "def train(loader, kind):", f"def train(loader, kind):\n    rows = torch.ones(3)\n    {others or 'pass'}"
+    )
+    assert len(project.findings(project.write("train.py", text))) == found

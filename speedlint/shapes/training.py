@@ -18,6 +18,7 @@ from speedlint.solve.unpacking import part
 from speedlint.solve.values import returned
 from speedlint.source import is_none
 from speedlint.torch import library
+from speedlint.torch.methods import MOVES
 from speedlint.torch.words import Place, Role
 
 _OPTIMIZER = (
@@ -418,10 +419,11 @@ def _handed_back(
 
 
 def _parameter_in(function: Definition, result: syntax.Node, depth: int) -> syntax.Param | None:
-    """The function's own parameter that an expression of its body is, moved at most, on each way to it."""
+    """The function's own parameter that an expression of its body is, moved at most, on each way to it: no wrapper around it,
+    nor the same in another mode, which ``passed_through`` tells of."""
     place, inner = function.script, result
-    while (wrapped := _wrapped(place, inner)) is not None:
-        inner = wrapped
+    while isinstance(inner, syntax.Call) and isinstance(inner.func, syntax.Attribute) and inner.func.attr.value in MOVES:
+        inner = inner.func.value
     ways: list[syntax.Node | None] = []
     match inner:
         case syntax.IfExp(body=body, orelse=orelse):

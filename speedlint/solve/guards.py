@@ -625,10 +625,12 @@ class Guards:
         return False
 
     def _is_passed_turn(self, parameter: syntax.Param) -> bool:
-        """Whether each call of a function hands on a variable that counts the turns of a loop."""
+        """Whether each call of a function hands on a variable that counts the turns of a loop, but for those that try it out
+        with a number."""
         passed = list(self.script.values.passed(parameter))
-        return bool(passed) and all(
-            isinstance(value, syntax.Name) and other.loops.guards._counts(value) for other, value in passed
+        handed = [(other, value) for other, value in passed if not isinstance(value, syntax.Integer)]
+        return bool(handed) and all(
+            isinstance(value, syntax.Name) and other.loops.guards._counts(value) for other, value in handed
         )
 
     def _is_lazily_made(self, name: syntax.BaseExpression) -> bool:

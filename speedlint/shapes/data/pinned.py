@@ -118,7 +118,8 @@ def _hidden_collate(found: Loader) -> str | None:
     if expression is None or is_none(expression):
         return None
     origins = list(found.script.roles.origins(expression))
-    if not origins and not found.collate and found.script.name(expression) is None:
+    is_bound = not isinstance(expression, syntax.Name) or bool(found.script.names.reaching(expression))
+    if is_bound and not origins and not found.collate and found.script.name(expression) is None:
         return found.script.first_line(expression)
     for script, node in origins:
         is_made = isinstance(node, syntax.Call) and script.name(node.func) is None
