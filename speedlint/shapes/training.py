@@ -419,8 +419,8 @@ def _handed_back(
 
 
 def _parameter_in(function: Definition, result: syntax.Node, depth: int) -> syntax.Param | None:
-    """The function's own parameter that an expression of its body is, moved at most, on each way to it: no wrapper around it,
-    nor the same in another mode, which ``passed_through`` tells of."""
+    """The function's own parameter that an expression of its body is, moved at most, on each way to it: no wrapper around
+    it, nor the same in another mode, which ``passed_through`` tells of."""
     place, inner = function.script, result
     while isinstance(inner, syntax.Call) and isinstance(inner.func, syntax.Attribute) and inner.func.attr.value in MOVES:
         inner = inner.func.value
