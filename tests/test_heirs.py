@@ -410,3 +410,62 @@ def test_a_method_that_several_classes_of_a_family_have(project: Project, left: 
     project.write("run.py", RUNS + ("\nimport logs\n" if other else ""))
     path = project.write("methods.py", FAMILY.format(open=left))
     assert [each["line"] for each in project.findings(path)] == lines
+
+
+PLAIN = """
+import torch
+
+
+class Base{base}:
+    {own}
+
+    def run(self, x):
+        return self(x)
+
+
+class Heir(Base):
+    {called}
+
+    def forward(self, x):
+        print(x.sum().item())
+        return x
+
+
+heir = Heir()
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for rows in torch.utils.data.DataLoader(torch.load("rows.pt"), num_workers=4):
+    loss = heir.run(model(rows.cuda())).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+CALLED = "def __call__(self, x):\n        return x"
+
+
+@pytest.mark.parametrize(
+    ("base", "own", "called", "is_found"),
+    [
+        ("(torch.nn.Module)", "kept = 1", "kept = 2", True),
+        ("", "kept = 1", CALLED, False),
+        ("(torch.nn.Module)", CALLED, "kept = 2", False),
+        ("", "kept = 1", "kept = 2", False),
+    ],
+)
+def test_what_is_no_module_has_no_forward_to_call(
+    project: Project, base: str, own: str, called: str, is_found: bool
+) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    text = PLAIN.format(base=base, own=own, called=called)
+    assert bool(project.findings(project.write("train.py", text))) is is_found
+
+
+def test_a_library_object_in_an_attribute_is_of_no_family(project: Project) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    project.write("methods.py", FAMILY.format(open="return {}"))
+    text = RUNS.replace('getattr(methods, "METHODS")[sys.argv[1]](512)', "Kept()")
+    kept = "from torch.utils.tensorboard import SummaryWriter\n\n\n"
+    kept += "class Kept:\n    def __init__(self):\n        self.inner = SummaryWriter()\n"
+    text = text.replace("import methods\n", f"import methods\n{kept}").replace("method.told()", "method.inner.told()")
+    project.write("run.py", text.replace("method.train_on_batch(rows)", "methods.Plain(512).train_on_batch(rows)"))
+    assert not project.findings("methods.py")

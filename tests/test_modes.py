@@ -262,3 +262,42 @@ def test_what_a_pass_in_another_file_is_not_asked_for(project: Project, handed: 
     project.write("sampling.py", SAMPLED)
     found = project.findings(project.write("train.py", SAMPLES.format(handed=handed)))
     assert [each["message"].partition(": ")[2] for each in found] == ([waits] if waits else [])
+
+
+SWAPPED = """
+import torch
+from torch import nn
+
+model = nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def told(loss, first, second):
+    for turn in range(2):
+        first = second
+        second = first
+    if first:
+        print(loss.item())
+
+
+for rows in torch.utils.data.DataLoader(torch.load("rows.pt"), num_workers=4):
+    loss = model(rows.cuda()).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    told(loss, 1, 2)
+"""
+
+
+def test_variables_that_are_given_to_each_other(project: Project) -> None:
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    assert [each["line"] for each in project.findings(project.write("train.py", SWAPPED))] == [14]
+
+
+def test_a_variable_by_many_ways(project: Project) -> None:
+    """As many ways as there are pairs of branches are one parameter."""
+    project.configure("select = ['SPD301']\ntorch = '2.13'")
+    ways = "".join(f"    if turn:\n        x{i + 1} = x{i}\n    else:\n        x{i + 1} = x{i}\n" for i in range(40))
+    head, tail = SWAPPED.split("    for turn in range(2):\n        first = second\n        second = first\n    if first:")
+    text = f"{head}    x0, turn = first, second\n    x0 = first\n{ways}    if isinstance(x40, tuple):{tail}"
+    assert [each["line"] for each in project.findings(project.write("train.py", text))] == [173]

@@ -177,7 +177,10 @@ for turn, rows in enumerate(torch.utils.data.DataLoader(torch.load("rows.pt"), b
     ("read", "is_found"),
     [
         ('print(info["losses"]["total"].item())', True),
-        ("print(info.norm.mean().item())", True),
+        ("print(info[1].mean().item())", True),
+        ("print(info.norm.mean().item())", False),
+        ('if isinstance(info["total"], np.ndarray):\n        print(info["total"].item())', False),
+        ("try:\n        print(info[1].item())\n    except AttributeError:\n        pass", False),
         ('print(info["total"].detach().cpu().item())', False),
         ("for each in info:\n        print(each.item())", False),
         ("print((info - 1).sum().item())", False),

@@ -619,7 +619,7 @@ class Guards:
             ):
                 return True
             if binding.kind is Kind.ASSIGN and not binding.path and binding.value is not None:
-                counted = _counted(binding.value)
+                counted = _without_offset(binding.value)
                 if isinstance(counted, syntax.Name) and counted is not binding.value and self._counts(counted):
                     return True
         return False
@@ -628,7 +628,11 @@ class Guards:
         """Whether each call of a function hands on a variable that counts the turns of a loop, but for those that try it out
         with a number."""
         passed = list(self.script.values.passed(parameter))
-        handed = [(other, value) for other, value in passed if not isinstance(value, syntax.Integer)]
+        handed = [
+            (other, value)
+            for other, value in passed
+            if not isinstance(value, syntax.Integer) or other.frequency(value) is not Frequency.ONCE
+        ]
         return bool(handed) and all(
             isinstance(value, syntax.Name) and other.loops.guards._counts(value) for other, value in handed
         )
@@ -787,14 +791,6 @@ def _is_rank(number: syntax.BaseExpression) -> bool:
     goes through those that are left to it as through any."""
     name = last_name(number.func if isinstance(number, syntax.Call) else number)
     return name is not None and name.endswith("rank")
-
-
-def _counted(number: syntax.BaseExpression) -> syntax.BaseExpression:
-    """``step`` of ``step + 1``, and of ``step // parts + 1``."""
-    match _without_offset(number):
-        case syntax.BinaryOperation(left=left, operator=syntax.FloorDivide()):
-            return left
-    return _without_offset(number)
 
 
 def _without_offset(number: syntax.BaseExpression) -> syntax.BaseExpression:

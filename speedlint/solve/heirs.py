@@ -133,10 +133,13 @@ def defined(script: Script, call: syntax.Call) -> Iterator[Definition]:
 
 def _lacks_forward(klass: Definition) -> bool:
     """Whether a class is a module without a ``forward``, as one that holds the steps of a training for its heirs."""
-    if klass.script.roles.calls.method(klass, _FORWARD) is not None:
-        return _leaves_open(klass, _FORWARD)
-    bases = klass.script.roles.calls.foreign_bases(klass)
-    return all(base in _EMPTY or base in _WITHOUT_FORWARD for base in bases)
+    calls = klass.script.roles.calls
+    bases = list(calls.foreign_bases(klass))
+    is_module = any(base in _WITHOUT_FORWARD for base in bases)
+    if not is_module or any(base not in _EMPTY and base not in _WITHOUT_FORWARD for base in bases):
+        return False
+    own = calls.method(klass, _FORWARD)
+    return calls.method(klass, "__call__") is None and (own is None or _is_open(own))
 
 
 def in_place_of(script: Script, call: syntax.Call) -> Iterator[Definition]:
@@ -194,16 +197,17 @@ def by_name(script: Script, call: syntax.Call) -> list[Definition]:
         ):
             known = script.value(value)
             is_hidden = known.role is Role.UNKNOWN and known.definition is None and not is_name(value, "self")
-            if is_hidden and not (isinstance(value, syntax.Name) and _is_of_library(script, value)):
+            if is_hidden and not _is_of_library(script, value):
                 return _family(script, name)
     return []
 
 
-def _is_of_library(script: Script, variable: syntax.Name) -> bool:
-    """Whether a variable is given what a library makes."""
-    made = all_written(script.names.reaching(variable))
-    calls = (each for each in made if isinstance(each, syntax.Call) and script.definition(each.func) is None)
-    names = map(script.name, (each.func for each in calls))
+def _is_of_library(script: Script, holder: syntax.BaseExpression) -> bool:
+    """Whether a variable or an attribute is given what a library makes."""
+    made = all_written(script.names.reaching(holder)) if isinstance(holder, syntax.Name) else []
+    given = [(script, each) for each in made] + list(script.roles.origins(holder))
+    calls = ((place, each.func) for place, each in given if isinstance(each, syntax.Call))
+    names = (place.name(func) for place, func in calls if place.definition(func) is None)
     return any(name is not None and "." in name for name in names)
 
 

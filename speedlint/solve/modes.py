@@ -20,8 +20,19 @@ if TYPE_CHECKING:
 _EQUALITIES = (syntax.Equal, syntax.NotEqual, syntax.Is, syntax.IsNot, syntax.In, syntax.NotIn)
 _OBJECTS = frozenset({Role.TENSOR, Role.BATCH, Role.ARRAY, Role.MODULE, Role.OPTIMIZER, Role.LOADER, Role.DATASET})
 _OF_SEQUENCES = "torch.nn.utils.rnn."
-_THROUGH_TIME = ("RNN", "LSTM", "GRU", "Sequential", "ModuleList", "ModuleDict")
-"""Layers that give a packed sequence for one, and containers of whatever layers."""
+_THROUGH_TIME = (
+    "RNN",
+    "LSTM",
+    "GRU",
+    "Sequential",
+    "ModuleList",
+    "ModuleDict",
+    "Attention",
+    "Identity",
+    "MaxPool",
+    "Adaptive",
+)
+"""Layers that give a packed sequence for one, that may give several tensors, or what they are handed, and containers."""
 _NO_TENSORS = frozenset("list tuple dict str int float bool numpy.ndarray".split()) | {f"{_OF_SEQUENCES}PackedSequence"}
 Sites = list[tuple["Script", syntax.Call]]
 
@@ -75,19 +86,22 @@ def _asks_parameter(script: Script, test: syntax.BaseExpression) -> bool:
 
 def _parameters(script: Script, name: syntax.Name) -> list[syntax.Param]:
     """The parameters that a name stands for, if it may be nothing else: by another name too, ``given = x``."""
-    found: list[syntax.Param] = []
-    for each in script.names.reaching(name):
-        match each.node, each.value:
-            case syntax.Param() as parameter, _ if each.kind is Kind.PARAMETER:
-                found.append(parameter)
-            case _, syntax.Name() as other if each.kind is Kind.ASSIGN and not each.path and other is not name:
-                given = _parameters(script, other)
-                if not given:
+    found: dict[syntax.Param, None] = {}
+    todo, seen = [name], {name}
+    while todo:
+        bindings = script.names.reaching(todo.pop())
+        if not bindings:
+            return []
+        for each in bindings:
+            match each.node, each.value:
+                case syntax.Param() as parameter, _ if each.kind is Kind.PARAMETER:
+                    found[parameter] = None
+                case _, syntax.Name() as other if each.kind is Kind.ASSIGN and not each.path:
+                    todo += [other] if other not in seen else []
+                    seen.add(other)
+                case _:
                     return []
-                found += given
-            case _:
-                return []
-    return found
+    return list(found)
 
 
 def reaching(

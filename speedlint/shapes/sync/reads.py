@@ -61,6 +61,7 @@ _SIZES = frozenset(
     "pack_padded_sequence arange zeros ones full empty rand randn randint narrow expand repeat view "
     "reshape new_zeros pad chunk split".split()
 )
+_KINDS = ("isinstance", "hasattr", "type", "callable")
 _REDUCES = frozenset("mean sum max min norm detach squeeze abs".split())
 """Methods that a number is taken of a tensor with."""
 _OF_LISTS = tuple(f"torch.{name}" for name in "tensor as_tensor Tensor FloatTensor".split())
@@ -113,9 +114,24 @@ def is_scalar_of_unseen(script: Script, call: syntax.Call) -> bool:
             return False
     if value.role is not Role.UNKNOWN or value.differs or value.place is Place.HOST or not script.on_gpu:
         return False
+    if _is_asked_what_it_is(script, call):
+        return False
     if how_often(script, call) is not Frequency.STEP or often(script, call) is None or not _is_given(script, read):
         return False
     return not rules_out_tensor(script, read) and next(needs(script, call), None) is None and not is_repeated(script, call)
+
+
+def _is_asked_what_it_is(script: Script, read: syntax.Call) -> bool:
+    """Whether a condition around a read, or a handler of errors, says that it may be of another kind."""
+    for up in script.source.ancestors(read):
+        if isinstance(up, syntax.FunctionDef):
+            break
+        if isinstance(up, syntax.Try):
+            return True
+        tests = [up.test] if isinstance(up, syntax.If | syntax.IfExp) else []
+        if any(script.is_call_to(call, *_KINDS) for test in tests for call in script.source.inside(test, syntax.Call)):
+            return True
+    return False
 
 
 def _is_given(script: Script, read: syntax.BaseExpression) -> bool:
@@ -127,8 +143,10 @@ def _is_given(script: Script, read: syntax.BaseExpression) -> bool:
             plain = [each.value for each in bindings if each.kind is Kind.ASSIGN and not each.path]
             is_given = all(each.kind in (Kind.ASSIGN, Kind.PARAMETER) for each in bindings)
             return bool(bindings) and is_given and all(each is not None and _is_given(script, each) for each in plain)
-        case syntax.Attribute(value=holder) | syntax.Subscript(value=holder):
-            return script.name(read) is None and _is_given(script, holder)
+        case syntax.Attribute(value=syntax.Name("self")):
+            return True
+        case syntax.Subscript(value=holder):
+            return _is_given(script, holder)
         case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))):
             return method in _REDUCES and script.name(read.func) is None and _is_given(script, inner)
     return False
