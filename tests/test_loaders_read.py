@@ -6,6 +6,14 @@ import pytest
 
 from tests.conftest import Project
 
+STEPS = """
+for epoch in range(10):
+    for x, y in loader:
+        loss = torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
 REBOUND = """
 import torch
 import torchvision
@@ -17,12 +25,6 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 loader = DataLoader(data, batch_size=64)
 {between}
 loader = DataLoader(data, batch_size=64, shuffle=True)
-for epoch in range(10):
-    for x, y in loader:
-        loss = torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
 """
 
 
@@ -34,7 +36,7 @@ def test_a_loader_whose_name_is_bound_anew_before_anything_reads_it(
     project: Project, between: str, lines: list[int]
 ) -> None:
     project.configure("select = ['SPD201']\ntorch = '2.13'")
-    path = project.write("train.py", REBOUND.format(between=between))
+    path = project.write("train.py", REBOUND.format(between=between) + STEPS)
     found = project.findings("--notes", path)
     assert sorted(each["line"] for each in found) == [line + (between.count("\n") if line > 9 else 0) for line in lines]
 
@@ -112,12 +114,6 @@ from pictures import pictures
 model = torchvision.models.resnet18().cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 loader = pictures("train")
-for epoch in range(10):
-    for x, y in loader:
-        loss = torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
 """
 
 
@@ -127,7 +123,7 @@ for epoch in range(10):
 def test_a_module_of_data_that_shows_itself_too(project: Project, imports: str, levels: dict[int, str]) -> None:
     """What it does when it is run by itself is beside the training that imports it, and is all of it where none does."""
     project.configure("select = ['SPD201']\ntorch = '2.13'")
-    project.write("train.py", TRAINS.replace("from pictures import pictures", imports))
+    project.write("train.py", TRAINS.replace("from pictures import pictures", imports) + STEPS)
     path = project.write("pictures.py", MODULE.format(guard='if __name__ == "__main__":'))
     assert {each["line"]: each["level"] for each in project.findings("--notes", path)} == levels
 
@@ -146,12 +142,6 @@ def loader_of(folder, num_workers={default}):
 model = torchvision.models.resnet18().cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 {made}
-for epoch in range(10):
-    for x, y in loader:
-        loss = torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
 """
 
 
@@ -167,7 +157,7 @@ for epoch in range(10):
 def test_workers_that_none_but_tests_ask_for(project: Project, default: str, made: str, is_found: bool) -> None:
     project.configure("select = ['SPD203']\ntorch = '2.13'")
     project.write("tests/test_loaders.py", 'from train import loader_of\n\n\ndef test_it():\n    loader_of("some", 4)\n')
-    path = project.write("train.py", MADE.format(default=default, made=made))
+    path = project.write("train.py", MADE.format(default=default, made=made) + STEPS)
     assert bool(project.findings("--notes", path)) is is_found
 
 

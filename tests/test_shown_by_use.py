@@ -187,6 +187,10 @@ for turn, rows in enumerate(torch.utils.data.DataLoader(torch.load("rows.pt"), b
         ("print(np.mean(info).item())", False),
         ("if turn % 50 == 0:\n        print(info.item())", False),
         ("print(elsewhere.rate(turn).item())", False),
+        ('while elsewhere.deeper(info):\n        info = info["inner"]\n    print(info["total"].item())', True),
+        ("first, last = info\n    while turn:\n        first = last\n        last = first\n    print(last.item())", True),
+        ('if hasattr(info["total"], "item"):\n        print(info["total"].item())', False),
+        ("try:\n        print(info[1].item())\n    except KeyboardInterrupt:\n        raise", True),
     ],
 )
 def test_a_number_of_what_comes_out_of_sight(project: Project, read: str, is_found: bool) -> None:

@@ -60,6 +60,7 @@ from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Wort
 from speedlint.shapes import eras, negligible, worth
 from speedlint.shapes.data.loader_settings import Setting, is_surely_positive
 from speedlint.shapes.data.loaders import Loader
+from speedlint.solve import off
 from speedlint.source import is_name
 
 _SINCE = (1, 7)
@@ -84,23 +85,10 @@ def _of_loader(found: Loader) -> Iterator[Finding]:
         return
     if workers.is_off or not found.setting("persistent_workers").is_off or not found.is_read_again or not found.matters:
         return
-    if _is_left_off(found.script, workers.expression):
+    if workers.expression is not None and off.values(found.script, workers.expression) == (0,):
         return
     if not found.is_changed_between_reads and not found.is_replaced_between_reads and not found.goes_on_by_itself:
         yield _finding(found, workers)
-
-
-def _is_left_off(script: Script, workers: syntax.BaseExpression | None) -> bool:
-    """Whether a number of workers is a parameter that is 0 by default, and nothing but tests passes another one."""
-    bindings = script.names.reaching(workers) if isinstance(workers, syntax.Name) else []
-    parameter = bindings[0].node if len(bindings) == 1 else None
-    function = script.function(parameter) if isinstance(parameter, syntax.Param) else None
-    if not isinstance(parameter, syntax.Param) or function is None or parameter.default is None:
-        return False
-    default = script.constant(parameter.default)
-    sites = ((place, call) for place, call in script.call_sites(function) if not place.is_test)
-    given = (script.values.given(function, parameter, place, call) for place, call in sites)
-    return default is not None and default.value == 0 and all(each is None for each in given)
 
 
 def _finding(found: Loader, workers: Setting) -> Finding:

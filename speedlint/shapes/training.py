@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
-from speedlint.solve import off
+from speedlint.solve import off, reach
 from speedlint.solve.calls import CALLED_AS
 from speedlint.solve.flow import listed_once, once
 from speedlint.solve.loops import Does
@@ -18,7 +18,6 @@ from speedlint.solve.unpacking import part
 from speedlint.solve.values import returned
 from speedlint.source import is_none
 from speedlint.torch import library
-from speedlint.torch.methods import MOVES
 from speedlint.torch.words import Place, Role
 
 _OPTIMIZER = (
@@ -74,8 +73,6 @@ _DRIVES_NOTHING = re.compile(
 )
 """What a loop of one's own takes of Lightning: a seed for all generators, a logger."""
 _LIGHTNING_LOOP = re.compile(rb"\bTrainer\b|LightningModule|LightningCLI")
-_HANDED_ON = 4
-"""Variables that a function gives what it is handed, one after the other, before it gives it back."""
 _DEPTH = 12
 
 Root = tuple[Script, syntax.Node]
@@ -412,32 +409,11 @@ def _handed_back(
     function: Definition, result: syntax.BaseExpression, script: Script, call: syntax.Call
 ) -> syntax.BaseExpression | None:
     """What a call hands to a function that gives it back, moved at most; None where that is not seen."""
-    parameter = _parameter_in(function, result, _HANDED_ON)
-    if parameter is None or not isinstance(function.node, syntax.FunctionDef) or script.hides_arguments(call):
+    found = reach.parameters(function.script, result)
+    is_own = len(found) == 1 and function.script.function(found[0]) is function.node
+    if not is_own or not isinstance(function.node, syntax.FunctionDef) or script.hides_arguments(call):
         return None
-    return function.script.values.given(function.node, parameter, script, call)
-
-
-def _parameter_in(function: Definition, result: syntax.Node, depth: int) -> syntax.Param | None:
-    """The function's own parameter that an expression of its body is, moved at most, on each way to it: no wrapper around
-    it, nor the same in another mode, which ``passed_through`` tells of."""
-    place, inner = function.script, result
-    while isinstance(inner, syntax.Call) and isinstance(inner.func, syntax.Attribute) and inner.func.attr.value in MOVES:
-        inner = inner.func.value
-    ways: list[syntax.Node | None] = []
-    match inner:
-        case syntax.IfExp(body=body, orelse=orelse):
-            ways = [body, orelse]
-        case syntax.Name():
-            for binding in place.names.reaching(inner):
-                is_own = isinstance(binding.node, syntax.Param) and place.function(binding.node) is function.node
-                is_plain = binding.kind is Kind.ASSIGN and not binding.path
-                ways.append(binding.node if is_own else binding.value if is_plain else None)
-    found = {
-        way if isinstance(way, syntax.Param) else _parameter_in(function, way, depth - 1) if way and depth else None
-        for way in ways
-    }
-    return found.pop() if len(found) == 1 else None
+    return function.script.values.given(function.node, found[0], script, call)
 
 
 def _chosen(script: Script, choice: syntax.BaseExpression) -> Iterator[tuple[Script, syntax.Node]]:

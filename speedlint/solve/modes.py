@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from speedlint.facts import syntax
-from speedlint.solve import truths
+from speedlint.solve import reach, truths
 from speedlint.solve.flow import once
 from speedlint.solve.guards import deciding_tests
-from speedlint.solve.names import Kind
 from speedlint.solve.truths import Values
 from speedlint.source import is_none
+from speedlint.torch import library
 from speedlint.torch.words import Role
 
 if TYPE_CHECKING:
@@ -19,21 +19,6 @@ if TYPE_CHECKING:
 
 _EQUALITIES = (syntax.Equal, syntax.NotEqual, syntax.Is, syntax.IsNot, syntax.In, syntax.NotIn)
 _OBJECTS = frozenset({Role.TENSOR, Role.BATCH, Role.ARRAY, Role.MODULE, Role.OPTIMIZER, Role.LOADER, Role.DATASET})
-_OF_SEQUENCES = "torch.nn.utils.rnn."
-_THROUGH_TIME = (
-    "RNN",
-    "LSTM",
-    "GRU",
-    "Sequential",
-    "ModuleList",
-    "ModuleDict",
-    "Attention",
-    "Identity",
-    "MaxPool",
-    "Adaptive",
-)
-"""Layers that give a packed sequence for one, that may give several tensors, or what they are handed, and containers."""
-_NO_TENSORS = frozenset("list tuple dict str int float bool numpy.ndarray".split()) | {f"{_OF_SEQUENCES}PackedSequence"}
 Sites = list[tuple["Script", syntax.Call]]
 
 
@@ -72,9 +57,9 @@ def _asks_parameter(script: Script, test: syntax.BaseExpression) -> bool:
     """Whether a test asks for a parameter that is never bound anew; what else it asks for stays not known."""
     match test:
         case syntax.Name():
-            return bool(_parameters(script, test))
+            return bool(reach.parameters(script, test))
         case syntax.Call(args=[syntax.Arg(value=syntax.Name() as asked), _]) if script.is_call_to(test, "isinstance"):
-            return bool(_parameters(script, asked))
+            return bool(reach.parameters(script, asked))
         case syntax.UnaryOperation(operator=syntax.Not(), expression=inner):
             return _asks_parameter(script, inner)
         case syntax.BooleanOperation(left=left, right=right):
@@ -82,26 +67,6 @@ def _asks_parameter(script: Script, test: syntax.BaseExpression) -> bool:
         case syntax.Comparison(left=left, comparisons=[syntax.ComparisonTarget(operator=compared)]):
             return isinstance(compared, _EQUALITIES) and _asks_parameter(script, left)
     return False
-
-
-def _parameters(script: Script, name: syntax.Name) -> list[syntax.Param]:
-    """The parameters that a name stands for, if it may be nothing else: by another name too, ``given = x``."""
-    found: dict[syntax.Param, None] = {}
-    todo, seen = [name], {name}
-    while todo:
-        bindings = script.names.reaching(todo.pop())
-        if not bindings:
-            return []
-        for each in bindings:
-            match each.node, each.value:
-                case syntax.Param() as parameter, _ if each.kind is Kind.PARAMETER:
-                    found[parameter] = None
-                case _, syntax.Name() as other if each.kind is Kind.ASSIGN and not each.path:
-                    todo += [other] if other not in seen else []
-                    seen.add(other)
-                case _:
-                    return []
-    return list(found)
 
 
 def reaching(
@@ -135,8 +100,7 @@ def _is_object(script: Script, node: syntax.BaseExpression) -> bool:
 
 
 def _is_plain_tensor(script: Script, node: syntax.BaseExpression) -> bool:
-    """Whether an expression certainly is a tensor itself, no packed sequence and no dict of tensors: what torch computes, or
-    a layer that is none of those which go through time."""
+    """Whether an expression certainly is one tensor itself, no packed sequence and no dict or tuple of tensors."""
     made = [each for each in script.roles.origins(node) if not is_none(each[1])]
     return bool(made) and all(isinstance(each, syntax.Call) and _gives_tensor(place, each) for place, each in made)
 
@@ -144,12 +108,9 @@ def _is_plain_tensor(script: Script, node: syntax.BaseExpression) -> bool:
 def _gives_tensor(script: Script, call: syntax.Call) -> bool:
     name = script.name(call.func)
     if name is not None:
-        return script.role(call) is Role.TENSOR and name.startswith("torch.") and not name.startswith(_OF_SEQUENCES)
+        return name in library.FACTORIES
     layer = script.value(call.func)
-    if layer.role is not Role.MODULE or layer.made is None:
-        return False
-    kind = layer.made.script.name(layer.made.call.func) or ""
-    return kind.startswith("torch.nn.") and not any(each in kind for each in _THROUGH_TIME)
+    return layer.made is not None and layer.made.script.name(layer.made.call.func) in library.LAYERS_OF_ONE_TENSOR
 
 
 def _branches(node: syntax.BaseExpression) -> Iterator[syntax.BaseExpression]:
@@ -193,7 +154,7 @@ class _Passed(NamedTuple):
 
     def _parameter(self, name: syntax.Name) -> syntax.Param | None:
         """The function's own parameter that a name stands for, if the call shows what it is given."""
-        found = _parameters(self.script, name)
+        found = reach.parameters(self.script, name)
         if len(found) != 1 or self.caller.hides_arguments(self.call):
             return None
         around = self.script.source.enclosing(found[0], syntax.FunctionDef, syntax.Lambda)
@@ -209,4 +170,4 @@ class _Passed(NamedTuple):
             return None
         kinds = [each.value for each in kind.elements] if isinstance(kind, syntax.Tuple) else [kind]
         names = {self.script.name(each) for each in kinds}
-        return True if "torch.Tensor" in names else (False if names <= _NO_TENSORS else None)
+        return True if "torch.Tensor" in names else (False if names <= library.NO_TENSORS else None)

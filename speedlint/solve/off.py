@@ -281,7 +281,10 @@ def _of_parameter(script: Script, parameter: syntax.Param) -> Values | None:
     if not isinstance(function, syntax.FunctionDef):
         return None
     sites = script.call_sites(function)
-    return truths.union(_passed(script, function, parameter, other, call) for other, call in sites)
+    made = [site for site in sites if script.is_test or not site[0].is_test]
+    if sites and not made and parameter.default is not None:
+        return values(script, parameter.default)
+    return truths.union(_passed(script, function, parameter, other, call) for other, call in made)
 
 
 def _passed(

@@ -13,6 +13,7 @@ from speedlint.solve.names import Kind
 from speedlint.solve.terms import Definition
 from speedlint.solve.unpacking import key_of
 from speedlint.torch import library
+from speedlint.torch.methods import MOVES
 from speedlint.torch.words import Frequency, Role
 
 if TYPE_CHECKING:
@@ -300,6 +301,36 @@ def parameter_of(script: Script, callee: Definition, call: syntax.Call, arg: syn
         return None
     position += callee.script.values.bound_first(callee.node, script, call)
     return params[position] if position < len(params) else None
+
+
+def parameters(script: Script, expression: syntax.Node) -> list[syntax.Param]:
+    """The parameters that an expression stands for, if it may be nothing else: by another name too, moved at most, or by
+    either branch of a condition. Nothing is seen through that wraps or changes what is handed in."""
+    found: dict[syntax.Param, None] = {}
+    todo, seen = [expression], {expression}
+
+    def follow(each: syntax.Node | None) -> bool:
+        if each is not None and each not in seen:
+            seen.add(each)
+            todo.append(each)
+        return each is not None
+
+    while todo:
+        match todo.pop():
+            case syntax.Call(func=syntax.Attribute(value=moved, attr=syntax.Name(value=method))) if method in MOVES:
+                follow(moved)
+            case syntax.IfExp(body=body, orelse=orelse):
+                follow(body)
+                follow(orelse)
+            case syntax.Name() as name if bindings := script.names.reaching(name):
+                for each in bindings:
+                    if each.kind is Kind.PARAMETER and isinstance(each.node, syntax.Param):
+                        found[each.node] = None
+                    elif each.kind is not Kind.ASSIGN or each.path or not follow(each.value):
+                        return []
+            case _:
+                return []
+    return list(found)
 
 
 def _is_target(script: Script, node: syntax.Node) -> bool:

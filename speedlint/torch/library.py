@@ -165,6 +165,14 @@ MODULE_FACTORIES = (
 )
 LOADS = frozenset({"torch.load", "pickle.load", "pickle.loads", "joblib.load", "dill.load", "cloudpickle.load"})
 """What reads an object of any kind from a file."""
+LAYERS_OF_ONE_TENSOR = frozenset(
+    f"torch.nn.{name}"
+    for name in "Linear Embedding Conv1d Conv2d Conv3d BatchNorm1d BatchNorm2d BatchNorm3d LayerNorm GroupNorm ReLU GELU "
+    "SiLU Tanh Sigmoid Softmax LeakyReLU ELU Dropout Dropout1d Dropout2d Dropout3d Flatten".split()
+)
+"""Layers that give one tensor for one, and take nothing else: no packed sequence, no tuple (torch 2.13)."""
+NO_TENSORS = frozenset("list tuple dict str int float bool numpy.ndarray torch.nn.utils.rnn.PackedSequence".split())
+"""Classes that no tensor is an object of."""
 TAKES_LENGTHS_ON_HOST = frozenset({"torch.nn.utils.rnn.pack_padded_sequence"})
 TRANSFORMERS_MODEL_MARKS = ("Model", "For", "LMHead")
 LEGACY_OPTIMIZERS = frozenset(

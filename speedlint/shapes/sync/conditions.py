@@ -22,6 +22,8 @@ _ASKING_METHODS = frozenset({"equal", "allclose", "is_nonzero"})
 _FINITE = frozenset("isfinite isnan isinf".split())
 _EQUALS = (syntax.Equal, syntax.NotEqual, syntax.In, syntax.NotIn)
 """How texts are compared."""
+_ASKS_KIND = frozenset({"isinstance", "hasattr", "type", "callable", "torch.is_tensor"})
+_KINDS = frozenset({"is_cuda", "device", "is_cpu"})
 _DEPTH = 3
 
 
@@ -154,6 +156,42 @@ def rules_out_tensor(script: Script, expression: syntax.BaseExpression) -> bool:
                     return True
         child = up
     return False
+
+
+def is_asked_what_it_is(script: Script, expression: syntax.BaseExpression) -> bool:
+    """Whether code asks somewhere of what kind a variable is, or a part of it, or where it lies, or expects that it has not
+    what is read of it: then a read may be for the other kind."""
+    root = expression
+    while isinstance(root, syntax.Attribute | syntax.Subscript | syntax.Call):
+        root = root.func if isinstance(root, syntax.Call) else root.value
+    if not isinstance(root, syntax.Name):
+        return False
+    for use in script.names.uses(root):
+        up: syntax.Node = use
+        while isinstance(above := script.source.parents[up], syntax.Attribute | syntax.Subscript) and above.value is up:
+            is_kind = isinstance(above, syntax.Attribute) and above.attr.value in _KINDS
+            if is_kind and any(script.source.contains(each, use) for each in _tests(script, use)):
+                return True
+            up = above
+        call = script.source.parents[above] if isinstance(above, syntax.Arg) else None
+        if isinstance(call, syntax.Call) and script.name(call.func) in _ASKS_KIND:
+            return True
+    return any("AttributeError" in each for each in _expected(script, expression))
+
+
+def _tests(script: Script, node: syntax.Node) -> Iterator[syntax.Node]:
+    for up in script.source.ancestors(node):
+        if isinstance(up, syntax.If | syntax.IfExp | syntax.While | syntax.Assert):
+            yield up.test
+
+
+def _expected(script: Script, node: syntax.Node) -> Iterator[str]:
+    """What the handlers around a node name."""
+    child = node
+    for up in script.source.ancestors(node):
+        if isinstance(up, syntax.Try) and child is up.body:
+            yield from (script.text(each.type) for each in up.handlers if each.type is not None)
+        child = up
 
 
 def _asks_for_tensor(script: Script, test: syntax.Call) -> bool:

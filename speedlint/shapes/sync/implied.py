@@ -12,7 +12,7 @@ from typing import NamedTuple
 from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.sync import reads, returned
-from speedlint.shapes.sync.conditions import rules_out_tensor
+from speedlint.shapes.sync.conditions import is_asked_what_it_is, rules_out_tensor
 from speedlint.solve.names import Binding, Kind
 from speedlint.torch.words import Frequency, Role
 
@@ -25,8 +25,6 @@ _GIVES_TENSORS = frozenset(
     "squeeze unsqueeze cumsum tanh relu".split()
 )
 """Methods of tensors, and functions of torch, that give one tensor."""
-_ASKS = frozenset({"isinstance", "hasattr", "type", "callable", "torch.is_tensor"})
-_KINDS = frozenset({"is_cuda", "device", "is_cpu"})
 _COMPARE = ("max", "min", "sorted", "any", "all")
 _COUNT = ("range", *(f"torch.{name}" for name in "arange zeros ones empty rand randn randperm".split()))
 """What is handed a number, or several, that say how many."""
@@ -62,7 +60,7 @@ def read(script: Script, node: syntax.Call | syntax.Subscript) -> Implied | None
 def is_needless(script: Script, node: syntax.Call | syntax.Subscript, read: Implied) -> bool:
     """Whether what is read is surely a tensor that lies on the GPU, and lay on the host before, or is one of many that are
     read one by one."""
-    if _is_asked_what_it_is(script, read.tensor) or reads.often(script, node) is None or reads.is_repeated(script, node):
+    if is_asked_what_it_is(script, read.tensor) or reads.often(script, node) is None or reads.is_repeated(script, node):
         return False
     if read.is_each:
         return _is_tensor(script, read.tensor)
@@ -122,27 +120,6 @@ def _is_tensor(script: Script, expression: syntax.BaseExpression) -> bool:
             asked = (script.source.parents[use] for use in uses if script.names.reaching(use) == bound)
             return any(isinstance(each, syntax.Attribute) and each.attr.value in _OF_TENSORS for each in asked)
     return False
-
-
-def _is_asked_what_it_is(script: Script, expression: syntax.BaseExpression) -> bool:
-    """Whether code asks somewhere of what kind a variable is, or where it lies: then a read may be for the other kind."""
-    if not isinstance(expression, syntax.Name):
-        return False
-    for use in script.names.uses(expression):
-        up = script.source.parents[use]
-        call = script.source.parents[up] if isinstance(up, syntax.Arg) else None
-        if isinstance(call, syntax.Call) and script.name(call.func) in _ASKS:
-            return True
-        is_kind = isinstance(up, syntax.Attribute) and up.attr.value in _KINDS
-        if is_kind and any(script.source.contains(each, use) for each in _tests(script, use)):
-            return True
-    return False
-
-
-def _tests(script: Script, node: syntax.Node) -> Iterator[syntax.Node]:
-    for up in script.source.ancestors(node):
-        if isinstance(up, syntax.If | syntax.IfExp | syntax.While | syntax.Assert):
-            yield up.test
 
 
 def _bounds(node: syntax.Subscript) -> Iterator[syntax.BaseExpression]:

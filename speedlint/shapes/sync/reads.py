@@ -13,7 +13,7 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes import eras
 from speedlint.shapes.model.networks import is_loss
-from speedlint.shapes.sync.conditions import is_sanity_check, rules_out_tensor
+from speedlint.shapes.sync.conditions import is_asked_what_it_is, is_sanity_check, rules_out_tensor
 from speedlint.shapes.sync.streams import blocks
 from speedlint.solve import off
 from speedlint.solve.dtypes import is_scalar
@@ -61,7 +61,6 @@ _SIZES = frozenset(
     "pack_padded_sequence arange zeros ones full empty rand randn randint narrow expand repeat view "
     "reshape new_zeros pad chunk split".split()
 )
-_KINDS = ("isinstance", "hasattr", "type", "callable")
 _REDUCES = frozenset("mean sum max min norm detach squeeze abs".split())
 """Methods that a number is taken of a tensor with."""
 _OF_LISTS = tuple(f"torch.{name}" for name in "tensor as_tensor Tensor FloatTensor".split())
@@ -114,42 +113,41 @@ def is_scalar_of_unseen(script: Script, call: syntax.Call) -> bool:
             return False
     if value.role is not Role.UNKNOWN or value.differs or value.place is Place.HOST or not script.on_gpu:
         return False
-    if _is_asked_what_it_is(script, call):
-        return False
     if how_often(script, call) is not Frequency.STEP or often(script, call) is None or not _is_given(script, read):
         return False
-    return not rules_out_tensor(script, read) and next(needs(script, call), None) is None and not is_repeated(script, call)
-
-
-def _is_asked_what_it_is(script: Script, read: syntax.Call) -> bool:
-    """Whether a condition around a read, or a handler of errors, says that it may be of another kind."""
-    for up in script.source.ancestors(read):
-        if isinstance(up, syntax.FunctionDef):
-            break
-        if isinstance(up, syntax.Try):
-            return True
-        tests = [up.test] if isinstance(up, syntax.If | syntax.IfExp) else []
-        if any(script.is_call_to(call, *_KINDS) for test in tests for call in script.source.inside(test, syntax.Call)):
-            return True
-    return False
+    if is_asked_what_it_is(script, read) or is_repeated(script, call):
+        return False
+    return next(needs(script, call), None) is None
 
 
 def _is_given(script: Script, read: syntax.BaseExpression) -> bool:
     """Whether an expression is a variable that no loop counts or takes apart, one of its parts, or what a reduction makes of
     one: not what a call alone gives, which may compute on the host."""
-    match read:
-        case syntax.Name():
-            bindings = script.names.reaching(read)
-            plain = [each.value for each in bindings if each.kind is Kind.ASSIGN and not each.path]
-            is_given = all(each.kind in (Kind.ASSIGN, Kind.PARAMETER) for each in bindings)
-            return bool(bindings) and is_given and all(each is not None and _is_given(script, each) for each in plain)
-        case syntax.Attribute(value=syntax.Name("self")):
-            return True
-        case syntax.Subscript(value=holder):
-            return _is_given(script, holder)
-        case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))):
-            return method in _REDUCES and script.name(read.func) is None and _is_given(script, inner)
-    return False
+    todo, seen = [read], {read}
+    while todo:
+        inner: list[syntax.BaseExpression] = []
+        match todo.pop():
+            case syntax.Name() as name:
+                bindings = script.names.reaching(name)
+                if not bindings or any(each.kind not in (Kind.ASSIGN, Kind.PARAMETER) for each in bindings):
+                    return False
+                plain = [each.value for each in bindings if each.kind is Kind.ASSIGN and not each.path]
+                inner = [each for each in plain if each is not None]
+                if len(inner) < len(plain):
+                    return False
+            case syntax.Attribute(value=syntax.Name("self")):
+                pass
+            case syntax.Subscript(value=holder):
+                inner = [holder]
+            case syntax.Call(func=syntax.Attribute(value=reduced, attr=syntax.Name(value=method)) as func):
+                if method not in _REDUCES or script.name(func) is not None:
+                    return False
+                inner = [reduced]
+            case _:
+                return False
+        todo += [each for each in inner if each not in seen]
+        seen.update(inner)
+    return True
 
 
 def avoidable_index(script: Script, node: syntax.Subscript) -> syntax.BaseExpression | None:
