@@ -146,19 +146,19 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 
 @pytest.mark.parametrize(
-    ("default", "made", "is_found"),
+    ("default", "made", "levels"),
     [
-        ("0", 'loader = loader_of("train", 4)', True),
-        ("4", 'loader = loader_of("train")', True),
-        ("0", 'loader = loader_of("train")', False),
-        ("0", 'loader = DataLoader(torch.load("rows.pt"))', False),
+        ("0", 'loader = loader_of("train", 4)', ["warning"]),
+        ("4", 'loader = loader_of("train")', ["warning"]),
+        ("0", 'loader = loader_of("train")', []),
+        ("0", 'loader = DataLoader(torch.load("rows.pt"))', []),
     ],
 )
-def test_workers_that_none_but_tests_ask_for(project: Project, default: str, made: str, is_found: bool) -> None:
+def test_workers_that_none_but_tests_ask_for(project: Project, default: str, made: str, levels: list[str]) -> None:
     project.configure("select = ['SPD203']\ntorch = '2.13'")
     project.write("tests/test_loaders.py", 'from train import loader_of\n\n\ndef test_it():\n    loader_of("some", 4)\n')
     path = project.write("train.py", MADE.format(default=default, made=made) + STEPS)
-    assert bool(project.findings("--notes", path)) is is_found
+    assert [each["level"] for each in project.findings("--notes", path)] == levels
 
 
 COLLATED = """

@@ -60,7 +60,6 @@ from speedlint.rule import Edit, Estimate, Finding, Fix, Level, Risk, Rule, Wort
 from speedlint.shapes import eras, negligible, worth
 from speedlint.shapes.data.loader_settings import Setting, is_surely_positive
 from speedlint.shapes.data.loaders import Loader
-from speedlint.solve import off
 from speedlint.source import is_name
 
 _SINCE = (1, 7)
@@ -84,8 +83,6 @@ def _of_loader(found: Loader) -> Iterator[Finding]:
     if not eras.may_be_on(found.script, _SINCE):
         return
     if workers.is_off or not found.setting("persistent_workers").is_off or not found.is_read_again or not found.matters:
-        return
-    if workers.expression is not None and off.values(found.script, workers.expression) == (0,):
         return
     if not found.is_changed_between_reads and not found.is_replaced_between_reads and not found.goes_on_by_itself:
         yield _finding(found, workers)

@@ -260,11 +260,13 @@ def _may_have_none(found: Loader) -> bool:
 
 
 def _has_none_by_default(found: Loader) -> bool:
-    """Whether a condition on the program's options gives it no workers by their defaults: ``4 if args.raw else 0``."""
+    """Whether the program's options give it no workers by their defaults: ``4 if args.raw else 0``, or a parameter that
+    none but tests pass."""
     workers = found.setting("num_workers").expression
-    if not isinstance(workers, syntax.IfExp) or (asked := off.values(found.script, workers.test)) is None:
-        return False
-    known = off.values(found.script, workers.body if asked[0] else workers.orelse)
+    if isinstance(workers, syntax.IfExp):
+        asked = off.values(found.script, workers.test)
+        workers = None if asked is None else workers.body if asked[0] else workers.orelse
+    known = off.values(found.script, workers) if workers is not None else None
     return known is not None and known[0] == 0
 
 
