@@ -116,3 +116,39 @@ class Training:
 """,
     )
     assert len(project.findings(path)) == found
+
+
+OLD_ADAM = """
+import torch
+from transformers import AdamW
+
+
+def train(model, loader):
+    optimizer = AdamW(model.parameters(), lr=1e-4)
+    for rows, labels in loader:
+        loss = torch.nn.functional.cross_entropy(model(rows.cuda()), labels.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+train(torch.nn.Linear(512, 512).cuda(), torch.utils.data.DataLoader(torch.load("rows.pt")))
+"""
+
+
+@pytest.mark.parametrize(
+    ("required", "advised", "not_there"),
+    [
+        ("torch==1.6.0", "apex.optimizers.FusedAdam", "AdamW(..., fused=True)"),
+        ("torch>=1.6", "AdamW(..., fused=True)", "apex"),
+        ("torch==2.1", "AdamW(..., fused=True)", "apex"),
+    ],
+)
+def test_an_optimizer_is_advised_that_the_pinned_release_has(
+    project: Project, required: str, advised: str, not_there: str
+) -> None:
+    (project.root / "requirements.txt").write_text(f"{required}\ntransformers\n")
+    project.configure("select = ['SPD502']\n")
+    told = _told(project, OLD_ADAM)
+    assert advised in told
+    assert not_there not in told

@@ -88,6 +88,7 @@ _FUSED = {f"torch.optim.{name}": since for name, since in _SINCE.items()}
 _OTHER_DEVICES = re.compile(rb"(?i)torch_xla|torch_directml|ipex|torch_npu|\b[nx]pu\b")
 _ON_HOST = Estimate(Worth.MEDIUM, "on the CPU an update of a small network is a twentieth to a half of its step")
 _LEGACY = ("BertAdam", "OpenAIAdam")
+_DIFFERS = "its schedule and correction of the bias may differ"
 _UNSET_MOMENTUM = "its momentum starts unset where the scaler skips the first step"
 _OLD_STATE = "a state that was saved without it turns it off, while a loss scaler takes it to be on, which raises"
 _WATCHED = "hooks of its step would see scaled gradients, and the steps that the scaler skips"
@@ -115,13 +116,18 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield _finding(call, name, script)
     elif _is_legacy(name) and script.on_gpu and optimizers.parameters(script, call) and not script.is_test:
         message = f"`{script.text(call.func)}` updates one parameter after another in Python"
-        why = "its schedule and correction differ"
-        advice = f"use `torch.optim.AdamW(..., fused=True)`, which torch 2.0 brought; not written here, because {why}"
-        yield Finding(call, message, advice=advice, level=Level.WARNING)
+        yield Finding(call, message, advice=f"use {_successor(script)}; not written here, because {_DIFFERS}", level=Level.WARNING)
 
 
 def _is_legacy(name: str) -> bool:
     return (name.startswith("transformers.") and name.endswith(".AdamW")) or name.rpartition(".")[2] in _LEGACY
+
+
+def _successor(script: Script) -> str:
+    """What updates all parameters at once on the releases that the script can run on."""
+    if eras.may_be_on(script, _SINCE["AdamW"]):
+        return "`torch.optim.AdamW(..., fused=True)`, which torch 2.0 brought"
+    return "`apex.optimizers.FusedAdam`, as torch's own fused form came with torch 2.0"
 
 
 def _is_worth_it(call: syntax.Call, name: str, script: Script) -> bool:
