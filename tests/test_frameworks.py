@@ -486,3 +486,11 @@ def test_a_trainer_that_release_5_refuses_is_of_an_older_one(
 ) -> None:
     (found,) = _found(tmp_path, OLD_TRAINER.format(made=made), "SPD801", requirements_txt=f"{requirement}\n")
     assert found.level.value == level
+
+
+@pytest.mark.parametrize("package", ["pytorch_lightning", "lightning.pytorch"])
+@pytest.mark.parametrize("where", ["", ".core", ".core.module", ".core.lightning"])
+def test_a_module_of_lightning_by_each_of_its_names(tmp_path: Path, package: str, where: str) -> None:
+    text = BY_CLI.replace("class Net(L.LightningModule)", "class Net(LightningModule)").replace("{options}", "")
+    text = text.replace("return self.layer(batch[0]).mean()", "print(batch[0].mean().item())")
+    assert _found(tmp_path, f"from {package}{where} import LightningModule\n{text}", "SPD301")

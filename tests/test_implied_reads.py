@@ -78,3 +78,23 @@ def test_it_is_told_where_a_helper_of_another_file_does(project: Project) -> Non
         "import torch\n", "import torch\nfrom counting import counted\n", 1
     )
     assert len(project.findings(project.write("train.py", train))) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "is_found"),
+    [
+        ("longest = max(labels)", True),
+        ("longest = max(labels - 1)", True),
+        ("steps = [0 for _ in range(min(labels))]", True),
+        ("done = all(labels > 0)", True),
+        ("longest = max(len(labels), 3)", False),
+        ("longest = labels.max()", False),
+        ("longest = max(label for label in (1, 2))", False),
+    ],
+)
+def test_builtins_compare_the_numbers_of_a_tensor_one_by_one(project: Project, line: str, is_found: bool) -> None:
+    assert bool(read(project, line)) is is_found
+
+
+def test_builtins_compare_host_numbers_without_a_wait(project: Project) -> None:
+    assert not read(project, "longest = max(labels)", "labels")

@@ -287,3 +287,41 @@ def test_what_runs_beside_a_kernel_for_the_gpu(project: Project, asked: str, res
     project.configure("select = ['SPD301']\ntorch = '2.13'")
     found = project.findings(project.write("train.py", KERNELS.format(asked=asked, rest=rest)))
     assert bool(found) is is_found
+
+
+LOSS = """
+import torch
+
+device = torch.device("cuda")
+
+
+def padded(x):
+    return torch.cat([x, torch.zeros(x.shape[0], 3).to(device)], dim=1)
+"""
+USES_LOSS = """
+import torch
+from loss import padded
+
+net = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in torch.utils.data.DataLoader(torch.load("rows.pt")):
+    loss = padded(net(x.cuda())).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "is_found"),
+    [
+        ("from loss import padded\n\ntorch.set_default_device('cuda')\nprint(padded(torch.load('x.pt')))", True),
+        ("torch.set_default_device('cuda')\nimport train", False),
+    ],
+)
+def test_what_another_start_chooses_for_its_own_run(project: Project, other: str, is_found: bool) -> None:
+    project.configure("select = ['SPD308']\ntorch = '2.13'")
+    project.write("README.md", "# Training\n\n    python train.py\n")
+    project.write("train.py", USES_LOSS)
+    project.write("show.py", f"import torch\n{other}\n")
+    assert bool(project.findings(project.write("loss.py", LOSS))) is is_found

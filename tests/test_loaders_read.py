@@ -204,3 +204,39 @@ def test_batches_that_are_put_together_out_of_sight(project: Project, collate: s
     path = project.write("train.py", COLLATED.format(collate=collate, handed=handed))
     (found,) = project.findings("--notes", path)
     assert (found["fix"] is not None) is is_written
+
+
+BY_CONFIG = """
+import sys
+
+import torch
+import torchvision
+import yaml
+
+
+class Configured:
+    def __init__(self, values):
+        self.__dict__.update(values)
+
+
+with open(sys.argv[1]) as file:
+    args = Configured(yaml.safe_load(file))
+data = torchvision.datasets.ImageFolder("pictures", torchvision.transforms.ToTensor())
+model = torchvision.models.resnet18().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = torch.utils.data.DataLoader(data, batch_size=64, num_workers=args.workers)
+"""
+
+
+@pytest.mark.parametrize(
+    ("counts", "levels"), [((0, 0), ["note"]), ((0, 4), ["warning"]), ((8, 8), ["warning"]), ((), ["warning"])]
+)
+def test_a_loader_that_all_configurations_give_no_workers(
+    project: Project, counts: tuple[int, ...], levels: list[str]
+) -> None:
+    project.configure("select = ['SPD203']\ntorch = '2.13'")
+    project.write("README.md", "# Training\n")
+    for number, count in enumerate(counts):
+        project.write(f"configs/run_{number}.yaml", f"workers: {count}\nlr: 0.1\n")
+    found = project.findings("--notes", project.write("train.py", BY_CONFIG + STEPS))
+    assert [each["level"] for each in found] == levels

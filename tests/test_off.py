@@ -536,3 +536,109 @@ for images in torch.utils.data.DataLoader(torch.load("rows.pt"), batch_size=64, 
 @pytest.mark.parametrize("told", ["", "print('debug by', dump)", "name = getattr(dump, '__name__')"])
 def test_a_function_that_is_told_of_is_not_called(project: Project, told: str) -> None:
     assert _levels(project, TOLD.format(told=told)) == ["note"]
+
+
+OPTIONS = """
+import argparse
+
+
+class Options:
+    def __init__(self):
+        self.parser = argparse.ArgumentParser()
+        self.parser.add_argument("--show", type=int, default={default})
+        self.parser.add_argument("--rows", default="rows.pt")
+
+    def parse(self, args=""):
+        opt = self.parser.parse_args() if args == "" else self.parser.parse_args(args)
+        return opt
+
+    def completed(self, opt, rows):
+        opt.count = len(rows)
+        return opt
+"""
+PARSED = """
+import torch
+from options import Options
+
+
+class Trainer:
+    def __init__(self, opt, model):
+        self.opt, self.model = opt, model
+
+    def fit(self, loader, optimizer):
+        opt, total = self.opt, 0.0
+        for images in loader:
+            loss = self.model(images.cuda()).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if opt.show > 0:
+                total += loss.item()
+        print(total)
+
+
+def main(opt):
+    rows = torch.load(opt.rows)
+    opt = {given}
+    model = torch.nn.Linear(64, 64).cuda()
+    Trainer(opt, model).fit(torch.utils.data.DataLoader(rows), torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+main(Options().parse())
+"""
+
+
+@pytest.mark.parametrize("given", ["opt", "Options().completed(opt, rows)"])
+@pytest.mark.parametrize(("default", "level"), [("0", "note"), ("1", "warning")])
+def test_an_option_that_an_object_of_options_parses(project: Project, given: str, default: str, level: str) -> None:
+    project.write("options.py", OPTIONS.format(default=default))
+    assert _levels(project, PARSED.format(given=given)) == [level]
+
+
+ENCODERS = """
+import torch
+from torch import nn
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(512, 512)
+
+    def forward(self, x):
+        if (x > 0).sum() == 0:
+            return x
+        return self.layer(x)
+
+
+class Model(nn.Module):
+    def __init__(self, kind="plain"):
+        super().__init__()
+        if kind == "masked":
+            self.encoder = Masked()
+        else:
+            self.encoder = nn.Linear(512, 512)
+
+    def forward(self, x):
+        return self.encoder(x)
+"""
+ENCODED = """
+import torch
+from encoders import Model
+
+model = Model({given}).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.utils.data.DataLoader(torch.load("rows.pt")):
+    loss = model(x.cuda()).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("given", "is_found"), [("", False), ('"plain"', False), ('"masked"', True)])
+def test_a_class_that_no_run_makes_an_object_of(project: Project, given: str, is_found: bool) -> None:
+    project.configure("select = ['SPD311']")
+    project.write("encoders.py", ENCODERS)
+    found = project.findings(project.write("train.py", ENCODED.format(given=given)))
+    assert bool(found) is is_found

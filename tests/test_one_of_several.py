@@ -759,3 +759,77 @@ def test_a_sum_of_what_one_object_gives_as_a_number(
     text = TERMS.format(other=other, apart=apart, chosen=chosen, read=read)
     found = [each for each in project.findings(project.write("train.py", text)) if each["line"] == 51]
     assert [each["fix"]["risk"] for each in found if each["fix"]] == ([fix] if fix else [])
+
+
+ENGINE = """
+import torch
+
+
+class Engine:
+    def __init__(self, manager, model):
+        self.loader, self.model = manager.loader, model
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def run(self):
+        for epoch in range(9):
+            for data in self.loader:
+                self.step(data)
+
+
+    def parts(self, data):
+        return data["rows"], data["labels"]
+
+
+class Plain(Engine):
+    def __init__(self, manager, model):
+        super().__init__(manager, model)
+        self.count = 0
+
+    def step(self, data):
+        rows, labels = self.parts(data)
+        rows = rows.cuda()
+        loss = (self.model(rows) - labels.cuda()).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+"""
+MANAGERS = """
+import torch
+
+
+class Pictures:
+    def __init__(self):
+        self.loader = torch.utils.data.DataLoader(torch.load("rows.pt"), num_workers=4, pin_memory=True)
+
+
+class Films:
+    def __init__(self):
+        self.loader = torch.utils.data.DataLoader(torch.load("films.pt"), num_workers=2, pin_memory=True)
+"""
+STARTED = """
+import sys
+
+import torch
+
+import kit
+
+manager = kit.managers.Pictures() if sys.argv[1] == "pictures" else kit.managers.Films()
+kit.engine.Plain(manager, torch.nn.Linear(4096, 4096).cuda()).run()
+"""
+
+
+@pytest.mark.parametrize("others", [0, 20])
+@pytest.mark.parametrize("makers", [1, 12])
+def test_what_makes_an_object_is_found_among_many_who_import_its_package(project: Project, others: int, makers: int) -> None:
+    """Where many make objects of a class, as of a library's, it is not followed what each hands it."""
+    project.configure("select = ['SPD205']")
+    project.write("README.md", "# A kit\n")
+    project.write("kit/__init__.py", "from kit import engine, managers\n")
+    project.write("kit/engine.py", ENGINE)
+    project.write("kit/managers.py", MANAGERS)
+    for number in range(makers):
+        project.write(f"train_{number}.py", STARTED)
+    for number in range(others):
+        project.write(f"kit/part_{number}.py", "import kit\n\nprint(kit.engine)\n")
+    found = project.findings("kit/engine.py", "--notes")
+    assert bool(found) is (makers == 1)

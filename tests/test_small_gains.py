@@ -1822,3 +1822,35 @@ def test_single_items_of_what_has_no_size(project: Project, size: str, value: in
     """Two numbers for each point are no size of a picture: each scene has as many points as it has."""
     project.configure("select = ['SPD402']\ntorch = '2.13'")
     assert bool(project.findings("--notes", project.write("train.py", SCENES.format(size=size, value=value)))) is is_found
+
+
+OWN_CELL = """
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gates = nn.Linear(512 + 80, 512)
+
+    def forward(self, x, state):
+        return torch.tanh(self.gates(torch.cat([x, state], 1)))
+
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.out = Cell(), nn.Linear(512, 80)
+
+    def forward(self, x):
+        state = x.new_zeros(x.shape[0], 512)
+        for t in range({steps}):
+            state = self.cell({taken}, state)
+        return self.out(state)
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "taken", "level"),
+    [("x.shape[1]", "x[:, t]", "note"), ("3", "x[:, t]", "warning"), ("x.shape[1]", "x[:, 0]", "warning")],
+)
+def test_an_update_beside_a_loop_of_ones_own_over_time(project: Project, steps: str, taken: str, level: str) -> None:
+    text = _text("self.run = Decoder()", ADAM, imports=OWN_CELL.replace("{steps}", steps).replace("{taken}", taken))
+    assert _levels(project, "train.py", text, "SPD502") == [level]

@@ -116,7 +116,8 @@ def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
         yield _finding(call, name, script)
     elif _is_legacy(name) and script.on_gpu and optimizers.parameters(script, call) and not script.is_test:
         message = f"`{script.text(call.func)}` updates one parameter after another in Python"
-        yield Finding(call, message, advice=f"use {_successor(script)}; not written here, because {_DIFFERS}", level=Level.WARNING)
+        advice = f"use {_successor(script)}; not written here, because {_DIFFERS}"
+        yield Finding(call, message, advice=advice, level=Level.WARNING)
 
 
 def _is_legacy(name: str) -> bool:

@@ -187,7 +187,7 @@ def _waits(each: Hidden[Wait]) -> bool:
     (outer, first), (script, call) = each.chain[0], each.chain[-1]
     in_training = reads.how_often(outer, first) is Frequency.STEP
     in_mode = hidden.runs_in_mode(each, training=in_training)
-    return each.count != 0 and in_mode and not each.what.is_of_host(script, call)
+    return each.count != 0 and in_mode and not hidden.is_off(each) and not each.what.is_of_host(script, call)
 
 
 def _finding(

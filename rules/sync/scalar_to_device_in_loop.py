@@ -48,7 +48,7 @@ from speedlint.shapes import evaluation, worth
 from speedlint.shapes.data.batches import one_way
 from speedlint.shapes.sync import conditions, creation, hidden, reads, uploads
 from speedlint.shapes.sync.companions import awaited_anyway
-from speedlint.torch.words import FREQUENT
+from speedlint.torch.words import FREQUENT, Frequency
 
 _MANY = 3
 """Copies a step, of some 50 microseconds each, that are half a percent of one of 30 milliseconds."""
@@ -113,7 +113,8 @@ def _of_copy(call: syntax.Call, script: Script) -> Iterator[Finding]:
         cure = f"use the number as it is, or {full}, which copies nothing"
     else:
         cure = "make it once, before the loop or as a buffer of the module"
-    level = None if evaluation.trains(script) else Level.NOTE
+    is_seldom = reads.how_often(script, call) is Frequency.THROTTLED or not evaluation.trains(script)
+    level = Level.NOTE if is_seldom else None
     yield Finding(call, message, advice=f"{cure}; not rewritten, since its place is for the author to say", level=level)
 
 

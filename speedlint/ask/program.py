@@ -118,7 +118,7 @@ class Program:
         self._scripts: dict[Path, Script | None] = {}
         self._marked: dict[tuple[Path, tuple[Mark, ...]], tuple[Path, ...]] = {}
         self._said: dict[tuple[frozenset[Path], Mark], bool] = {}
-        self._users: dict[tuple[Path, tuple[bytes, ...]], tuple[Path, ...]] = {}
+        self._users: dict[tuple[Path, tuple[bytes, ...], int], tuple[Path, ...]] = {}
         self._configs: dict[Path, configs.Entry | None] = {}
         self._upward: dict[Path, tuple[Path, ...]] = {}
         self._tests: dict[Path, bool] = {}
@@ -284,15 +284,15 @@ class Program:
             self._together[script.key] = self._sets.setdefault(found, found)
         return self._together[script.key]
 
-    def importers(self, script: Script, *marks: bytes) -> Iterator[Script]:
+    def importers(self, script: Script, *marks: bytes, most: int | None = None) -> Iterator[Script]:
         """The project's files that import ``script``'s module, also by way of a package's ``__init__``, in path order; with
         ``marks``, those whose text holds one of them. None where there are too many.
         """
-        key = (script.key, marks)
+        most = most if most is not None else _MOST_IMPORTERS if marks else _MOST_USERS
+        key = (script.key, marks, most)
         if key not in self._users:
             paths = self._imports.users(script.key)
             chosen = self._imports.holding(paths, marks) if marks else paths
-            most = _MOST_IMPORTERS if marks else _MOST_USERS
             is_much = self.fitting(chosen, _MOST_BYTES) < len(chosen)
             if len(chosen) > most or is_much:
                 limit = f"{most} files" if len(chosen) > most else f"{_MOST_BYTES // 1000} kB together"
@@ -305,6 +305,12 @@ class Program:
         """Those of the ``importers`` that may call a method: all where they are few, else those whose text names it."""
         few = len(self._imports.users(script.key)) <= _MOST_USERS
         return self.importers(script) if few else self.importers(script, f".{method}(".encode())
+
+    def makers(self, script: Script, classes: Iterable[str]) -> Iterator[Script]:
+        """Those of the ``importers`` that may make an object of one of some classes: all where they are few, else those
+        whose text names one. None where these are many: what each of many programs makes is handed something else."""
+        few = len(self._imports.users(script.key)) <= _MOST_USERS
+        return self.importers(script, *(() if few else (each.encode() for each in classes)), most=_MOST_USERS)
 
     def upward_files(self, script: Script) -> tuple[Path, ...]:
         """The files of ``upward``, none of them parsed."""

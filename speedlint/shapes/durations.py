@@ -21,10 +21,11 @@ from speedlint.shapes.model.networks import (
 )
 from speedlint.shapes.steps import Step
 from speedlint.shapes.training import Root
+from speedlint.solve import counts
 from speedlint.solve.flow import once
 from speedlint.solve.loops import Does
 from speedlint.source import is_name
-from speedlint.torch.words import Frequency
+from speedlint.torch.words import Frequency, Role
 
 _VOLUMES = ("torch.nn.Conv3d", "torch.nn.ConvTranspose3d", "torch.nn.functional.conv3d")
 _TRANSFORMERS = re.compile(rb"\b(?:from|import) transformers\b")
@@ -169,7 +170,7 @@ def of_modules(found: Iterable[Root]) -> str | None:
 @once(None)
 def _of_module(script: Script, module: syntax.Node) -> str | None:
     parts = _parts(script, module)
-    if _runs_cells_in_loop(parts):
+    if _runs_cells_in_loop(parts) or _goes_through_time(parts):
         return "the step goes through time in Python, with hundreds of kernels"
     if _convolves_volumes(parts):
         return "the step convolves volumes"
@@ -194,6 +195,27 @@ def _runs_cells_in_loop(parts: list[Root]) -> bool:
         for loop in place.source.inside(node, kind)
         if place.loops.does(loop.body, Does.FORWARD)
     )
+
+
+def _goes_through_time(parts: list[Root]) -> bool:
+    """Whether code runs modules on one step of a tensor after the other: ``for t in range(x.shape[1]): cell(x[:, t])``."""
+    return any(
+        _takes_slices(place, loop) and bool(place.loops.does(loop.body, Does.FORWARD))
+        for place, node in parts
+        for loop in place.source.inside(node, syntax.For)
+    )
+
+
+def _takes_slices(script: Script, loop: syntax.For) -> bool:
+    """Whether a loop counts, by a number that is not written out, and takes what stands there out of a tensor."""
+    if not isinstance(loop.target, syntax.Name) or not script.is_call_to(loop.iter, "range"):
+        return False
+    if counts.turns(script, loop) is not None:
+        return False
+    taken = (
+        script.source.parents[script.source.parents[script.source.parents[use]]] for use in script.names.uses(loop.target)
+    )
+    return any(isinstance(each, syntax.Subscript) and script.role(each.value) is Role.TENSOR for each in taken)
 
 
 def _convolves_volumes(parts: list[Root]) -> bool:

@@ -215,6 +215,8 @@ def why_workers_start(found: Loader) -> str | None:
         return "the program sets the number of its workers to 0 in some runs"
     if _has_none_by_default(found):
         return "by the defaults of the program's options it has no workers"
+    if found.has_none_by_configs:
+        return "the project's configurations give it no workers"
     read = [start for start in found.starts if isinstance(start.node, syntax.For)]
     if any(map(_is_left_early, read)):
         return "a loop over it is left before its end, and workers that persist first finish what they have begun"

@@ -15,11 +15,15 @@ from speedlint.solve.guards import CLOCKS
 from speedlint.solve.loops import Loop
 from speedlint.solve.names import Kind
 from speedlint.solve.unpacking import all_written
+from speedlint.solve.values import returned
 from speedlint.torch import library
 from speedlint.torch.methods import CASTS, EXPANDS, MOVES, RESHAPES, TRANSPOSES
 from speedlint.torch.words import Frequency, Role
 
-_FACTORIES = tuple(f"torch.{name}" for name in "empty full normal ones rand randint randn randperm zeros".split())
+_NEW = (
+    "empty full normal ones rand randint randn randperm zeros empty_like full_like ones_like rand_like randn_like zeros_like"
+)
+_FACTORIES = tuple(f"torch.{name}" for name in _NEW.split())
 _SAME = RESHAPES | TRANSPOSES | EXPANDS | CASTS | MOVES | {"detach", "clone", "contiguous", "repeat", "requires_grad_"}
 _REDUCES = frozenset({"mean", "sum"})
 _MODEL_METHODS = frozenset("to cuda train half float double bfloat16 zero_grad parameters".split())
@@ -45,7 +49,9 @@ def serves_probe(script: Script, optimizer: syntax.Call) -> bool:
     steps = [step for step in training_steps(script) if step.region is function]
     match statement:
         case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)]) if function is not None and steps:
-            return all(is_probe(step) and _is_dropped(step, name, _OPTIMIZER_METHODS) for step in steps)
+            is_timed = any(script.function(call) is function for call in script.calls(*CLOCKS))
+            tries_out = all(is_probe(step) or (is_timed and _feeds_new(script, step)) for step in steps)
+            return tries_out and all(_is_dropped(step, name, _OPTIMIZER_METHODS) for step in steps)
     return False
 
 
@@ -58,7 +64,12 @@ def is_in_benchmark(script: Script, node: syntax.Node) -> bool:
     if loop is None or script.loops.iterates_loader(loop):
         return False
     steps = [step for step in training_steps(script) if script.source.contains(loop, step.backward)]
-    return any(step.forward.args and all(_is_new(script, arg.value) for arg in step.forward.args) for step in steps)
+    return any(_feeds_new(script, step) for step in steps)
+
+
+def _feeds_new(script: Script, step: Step) -> bool:
+    """Whether a step feeds a module nothing but new tensors."""
+    return bool(step.forward.args) and all(_is_new(script, arg.value) for arg in step.forward.args)
 
 
 def is_tried_out(script: Script, node: syntax.Node) -> bool:
@@ -162,16 +173,26 @@ def _is_left_early(script: Script, loop: Loop) -> bool:
     return most is not None and most <= _FEW_TURNS
 
 
+@once(False)
 def _is_new(script: Script, expression: syntax.BaseExpression) -> bool:
-    """Whether an expression is a tensor that a factory has just made, moved or reshaped at most."""
+    """Whether an expression is a tensor that a factory has just made, moved or reshaped at most, or several of them, here or
+    in a function of the program."""
     match expression:
         case syntax.Name():
-            values = [binding.value for binding in script.names.reaching(expression)]
-            return bool(values) and all(isinstance(value, syntax.Call) and _is_new(script, value) for value in values)
+            bindings = script.names.reaching(expression)
+            return bool(bindings) and all(
+                each.kind is Kind.ASSIGN and not each.path and each.value is not None and _is_new(script, each.value)
+                for each in bindings
+            )
         case syntax.Call(func=func) if script.name(func) in _FACTORIES:
             return True
         case syntax.Call(func=syntax.Attribute(value=inner, attr=syntax.Name(value=method))) if method in _SAME | _REDUCES:
             return _is_new(script, inner)
+        case syntax.Call() if (callee := script.callee(expression)) is not None:
+            given = list(returned(callee))
+            return bool(given) and all(_is_new(callee.script, each) for each in given)
+        case syntax.Dict(elements=[_, *_] as elements) | syntax.Tuple(elements=[_, *_] as elements):
+            return all(_is_new(script, each.value) for each in elements)
     return False
 
 

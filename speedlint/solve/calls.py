@@ -973,12 +973,14 @@ class Calls:
         known_as = [owner.name.value, *heirs_of] if owner is not None and name == "__init__" else [name]
         is_in_use = False
         openers = heirs.openers(self.script) if owner is not None else ()
-        is_method = not is_named and name not in CALLED_AS and not name.startswith("__")
-        importing = (
-            program.callers(self.script, name)
-            if is_method
-            else program.importers(self.script, *([name.encode()] if is_named else []))
-        )
+        if is_named:
+            importing = program.importers(self.script, name.encode())
+        elif name == "__init__":
+            importing = program.makers(self.script, known_as)
+        elif name in CALLED_AS or name.startswith("__"):
+            importing = program.importers(self.script)
+        else:
+            importing = program.callers(self.script, name)
         for script in chain((self.script,), openers, importing):
             if script in near:
                 continue

@@ -290,6 +290,14 @@ def most(script: Script, expression: syntax.Node) -> int | None:
     return max(numbers) if numbers and len(numbers) == len(found) else None
 
 
+def alike(script: Script, expression: syntax.Node) -> object:
+    """What a project's configurations, the nearest ones that have it, all say under the key by which an expression is read,
+    ``config["workers"]`` or ``cfg.workers``; None where they differ, or none has it. An estimate, as ``most`` is."""
+    key = _key(expression)
+    found = nearest(script, key) if key is not None else ()
+    return found[0] if len(found) == 1 else None
+
+
 def nearest(script: Script, key: str) -> tuple[object, ...]:
     """The values under a key in the configurations below the nearest folder around a script in which one has it."""
     disk, root, mark = script.program.disk, script.program.root(script.path), frozenset((key.encode(),))

@@ -79,10 +79,37 @@ def _is_left_out(script: Script, node: syntax.Node, *, is_within_loop: bool) -> 
         if isinstance(up, (syntax.For, syntax.While)) and child is up.body:
             is_within_loop = is_within_loop or script.loops.kind(up) in (Frequency.STEP, Frequency.EPOCH)
         if isinstance(up, syntax.FunctionDef) and child is up.body:
+            if not is_within_loop and _is_of_unmade(script, up):
+                return True
             ways = _ways_to(script, up)
             return 0 < len(ways) <= _MOST_CALLERS and all(_is_way_left_out(*way, is_within_loop) for way in ways)
         child = up
     return False
+
+
+@once(False)
+def _is_of_unmade(script: Script, method: syntax.FunctionDef) -> bool:
+    """Whether a method is of a class whose objects are all made where nothing runs in the runs that are made."""
+    owner = script.names.owner(method)
+    init = script.roles.calls.method(Definition(script, owner), "__init__") if owner is not None else None
+    if (
+        owner is None
+        or owner.decorators
+        or init is None
+        or init.node is method
+        or not isinstance(init.node, syntax.FunctionDef)
+    ):
+        return False
+    if init.script is not script or script.names.owner(init.node) is not owner:
+        return False
+    ways = [way for way in script.call_sites(init.node) if not _is_of_unused(*way)]
+    return 0 < len(ways) <= _MOST_CALLERS and all(_is_way_left_out(*way, False) for way in ways)
+
+
+def _is_of_unused(script: Script, call: syntax.Call) -> bool:
+    """Whether a call stands in the constructor of a class that nothing in the project makes an object of."""
+    function = script.function(call)
+    return function is not None and function.name.value == "__init__" and not script.call_sites(function)
 
 
 @once(True)

@@ -391,7 +391,7 @@ class Values:
             case syntax.Call(args=[syntax.Arg(value=inner), *_]) if self.script.name(base.func) in _COPIES:
                 return [(self.script, base)] if len(base.args) > 1 else self.settings(inner, seen)
             case syntax.Call():
-                definition = self.script.definition(base.func)
+                definition = self.script.definition(base.func) or self.script.callee(base)
                 if definition is not None and isinstance(definition.node, syntax.ClassDef):
                     return [(self.script, base)] if base.args else [(definition.script, definition.node)]
                 if definition is not None:

@@ -218,15 +218,10 @@ DATASET_BASES = frozenset(
     }
 )
 LIGHTNING_MODULES = frozenset(
-    {
-        "pytorch_lightning.LightningModule",
-        "lightning.LightningModule",
-        "lightning.pytorch.LightningModule",
-        "pytorch_lightning.core.LightningModule",
-        "lightning.pytorch.core.LightningModule",
-        "pytorch_lightning.core.lightning.LightningModule",
-    }
-)
+    f"{package}.{where}LightningModule"
+    for package in ("lightning.pytorch", "pytorch_lightning")
+    for where in ("", "core.", "core.lightning.", "core.module.")
+) | {"lightning.LightningModule"}
 SPAWNERS = frozenset(
     {"torch.multiprocessing.spawn", "multiprocessing.spawn", "torch.multiprocessing.Process", "multiprocessing.Process"}
 )

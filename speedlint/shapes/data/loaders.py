@@ -11,7 +11,7 @@ from speedlint.shapes import entry, evaluation
 from speedlint.shapes.data import apart, collating, datasets, item_bytes, rows, sent, tokenizing
 from speedlint.shapes.data.loader_settings import POSITIONS, TORCH_LOADER, Setting
 from speedlint.shapes.model import widths
-from speedlint.solve import changing, held, off, reach
+from speedlint.solve import changing, configs, held, off, reach
 from speedlint.solve.calls import item_functions
 from speedlint.solve.flow import once
 from speedlint.solve.names import last_name
@@ -78,6 +78,15 @@ class Loader:
         holder = next((arg.value for arg in self.call.args if arg.star == "**" and not self._holds(arg, expression)), None)
         written = any(arg.value is expression for arg in self.call.args)
         return Setting(name, expression, self.script.constant(expression), None if written else holder)
+
+    @cached_property
+    def has_none_by_configs(self) -> bool:
+        """Whether all configurations of the project give it 0 workers, where the program itself does not say how many."""
+        workers = self.setting("num_workers")
+        if workers.expression is None or workers.value is not None:
+            return False
+        known = configs.alike(self.script, workers.expression)
+        return known == 0 and not isinstance(known, bool)
 
     def _holds(self, arg: syntax.Arg, expression: syntax.BaseExpression) -> bool:
         entries = self.script.values.entries(arg.value) or {}

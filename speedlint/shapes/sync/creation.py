@@ -145,10 +145,20 @@ def created(script: Script, move: syntax.Call) -> Created | None:
 
 
 def is_made_elsewhere(script: Script) -> bool:
-    """Whether the program chooses a device on which tensors are made where none is named."""
+    """Whether the program chooses a device on which tensors are made where none is named; what is started by itself, and
+    imports no training, chooses for its own run."""
     if script.program.mentions(script, _WITHIN_DEVICE):
         return True
-    return any(True for one in script.everywhere(*_MODES) for _ in one.calls(*_ELSEWHERE))
+    choosing = (one for one in script.everywhere(*_MODES) if any(True for _ in one.calls(*_ELSEWHERE)))
+    return any(len(script.program.upward_files(one)) > 1 or _may_train(one) for one in choosing)
+
+
+def _may_train(script: Script) -> bool:
+    """Whether a script takes training steps, or imports a file with a loop that does."""
+    if script.loops.takes_steps():
+        return True
+    trainings = (place for place in script.everywhere(b"backward(") if place.loops.trains)
+    return any(script.key in script.program.upward_files(place) for place in trainings)
 
 
 def _handed(script: Script, move: syntax.Call) -> Created | None:

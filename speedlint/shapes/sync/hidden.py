@@ -151,10 +151,10 @@ def told(script: Script, call: syntax.Call, find: Find[What]) -> list[Hidden[Wha
         return []
     training = script.frequency(call) is Frequency.STEP
     found = [each for each in behind(script, call, find) if each.count != 0 and is_told_at_call(script, each)]
-    return [each for each in found if runs_in_mode(each, training=training) and not _is_off(each)]
+    return [each for each in found if runs_in_mode(each, training=training) and not is_off(each)]
 
 
-def _is_off(hidden: Hidden[What]) -> bool:
+def is_off(hidden: Hidden[What]) -> bool:
     """Whether a slow place is left out in the runs that are made."""
     return off.is_off(hidden.what.script, hidden.what.node) or any(off.is_off(*each) for each in hidden.chain[1:])
 

@@ -13,7 +13,9 @@ from speedlint.ask.script import Script
 from speedlint.facts import syntax
 from speedlint.shapes.sync import reads, returned
 from speedlint.shapes.sync.conditions import is_asked_what_it_is, rules_out_tensor
+from speedlint.solve.flow import once
 from speedlint.solve.names import Binding, Kind
+from speedlint.solve.unpacking import written
 from speedlint.torch.words import Frequency, Role
 
 _OF_TENSORS = frozenset(
@@ -109,17 +111,38 @@ def _may_be_starred(script: Script, builtin: str) -> bool:
     return any(each is None or bool(each[1]) for each in found) or script.star_imported(builtin) is not None
 
 
-def _is_tensor(script: Script, expression: syntax.BaseExpression) -> bool:
-    """Whether an expression is surely a tensor, no dict or list of some: computed here, or a variable that is asked
-    somewhere for what tensors alone have."""
+@once(True)
+def _is_tensor(script: Script, expression: syntax.BaseExpression | None) -> bool:
+    """Whether an expression is surely a tensor, no dict or list of some: computed or moved to a GPU, here or by whoever
+    hands it on, or a variable that is asked somewhere for what tensors alone have."""
     match expression:
         case syntax.Call(func=syntax.Attribute(value=base, attr=syntax.Name(value=name))) if name in _GIVES_TENSORS:
             return (script.name(expression.func) or "torch.").startswith("torch.") and script.role(base) is not Role.BATCH
+        case syntax.Call(func=func) if (dotted := script.name(func)) is not None:
+            return dotted.startswith("torch.") and script.role(expression) is Role.TENSOR
+        case syntax.Call(func=syntax.Attribute(attr=syntax.Name("cuda"))):
+            return True
+        case syntax.BinaryOperation(left=left, right=right):
+            return _is_tensor(script, left) or _is_tensor(script, right)
+        case syntax.Comparison(left=left, comparisons=[_]):
+            return _is_tensor(script, left)
         case syntax.Name():
             bound, uses = script.names.reaching(expression), script.names.uses(expression)
             asked = (script.source.parents[use] for use in uses if script.names.reaching(use) == bound)
-            return any(isinstance(each, syntax.Attribute) and each.attr.value in _OF_TENSORS for each in asked)
+            if any(isinstance(each, syntax.Attribute) and each.attr.value in _OF_TENSORS for each in asked):
+                return True
+            given = [list(_given(script, each)) for each in bound]
+            return bool(given) and all(each and all(_is_tensor(*one) for one in each) for each in given)
     return False
+
+
+def _given(script: Script, binding: Binding) -> Iterator[tuple[Script, syntax.BaseExpression | None]]:
+    """What a variable is given by one of its bindings: what is assigned to it, or what the calls of its function hand it,
+    None where that is not written out."""
+    if isinstance(binding.node, syntax.Param):
+        yield from script.values.passed(binding.node)
+    else:
+        yield script, written(binding)
 
 
 def _bounds(node: syntax.Subscript) -> Iterator[syntax.BaseExpression]:
