@@ -152,3 +152,38 @@ def test_an_optimizer_is_advised_that_the_pinned_release_has(
     told = _told(project, OLD_ADAM)
     assert advised in told
     assert not_there not in told
+
+
+DECODER = """
+import torch
+from torch import nn
+
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2048, 2048)
+
+    def forward(self, x, level):
+        scores = torch.zeros(x.size(0), 2048, device=x.device)
+        held = torch.full_like(x, level)
+        rows = torch.nonzero(x.sum(1) > 0).view(-1)
+        scores[rows] = self.layer(x + held)[rows]
+        return scores
+
+
+model = Decoder().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, level in torch.utils.data.DataLoader(torch.load("rows.pt")):
+    loss = model(x.cuda(), level.item()).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_what_stops_in_half_precision_is_named_before_what_may_overflow(project: Project) -> None:
+    project.configure("select = ['SPD101']\ntorch = '2.13'")
+    told = _told(project, DECODER)
+    assert "`scores[rows] = ...` raises where autocast makes the dtypes differ" in told
+    assert "full_like" not in told

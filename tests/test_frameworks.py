@@ -494,3 +494,44 @@ def test_a_module_of_lightning_by_each_of_its_names(tmp_path: Path, package: str
     text = BY_CLI.replace("class Net(L.LightningModule)", "class Net(LightningModule)").replace("{options}", "")
     text = text.replace("return self.layer(batch[0]).mean()", "print(batch[0].mean().item())")
     assert _found(tmp_path, f"from {package}{where} import LightningModule\n{text}", "SPD301")
+
+
+OWN_MODEL = """
+import torch
+from torch import nn
+from transformers import AutoModel, PreTrainedModel, Trainer, TrainingArguments
+
+
+class Tagger(PreTrainedModel):
+    def __init__(self, config):
+        super().__init__(config)
+        self.body, self.head = AutoModel.from_config(config), nn.Linear(768, 9)
+
+    def forward(self, input_ids=None, labels=None, return_dict=None):
+        logits = self.head(self.body(input_ids)[0])
+        kept = labels.masked_select(labels >= 0)
+        print(kept.sum().item() if return_dict else 0)
+        return nn.functional.cross_entropy(logits[labels >= 0], kept), logits
+
+
+class Weighted(Trainer):
+    def save(self):
+        self.save_model("best")
+
+
+model = Tagger.from_pretrained("bert-base-cased")
+{trained}
+"""
+
+
+@pytest.mark.parametrize(
+    ("trained", "is_found"),
+    [
+        ("Trainer(model=model, args=TrainingArguments('out'), train_dataset=torch.load('rows.pt')).train()", True),
+        ("Weighted(model, TrainingArguments('out'), train_dataset=torch.load('rows.pt')).train()", True),
+        ("Trainer(model=AutoModel.from_pretrained('b'), args=TrainingArguments('out')).train()", False),
+        ("print(model(torch.load('rows.pt')))", False),
+    ],
+)
+def test_the_forward_of_a_model_that_a_trainer_is_given(tmp_path: Path, trained: str, is_found: bool) -> None:
+    assert bool(_found(tmp_path, OWN_MODEL.replace("{trained}", trained), "SPD305")) is is_found

@@ -397,3 +397,39 @@ def test_places_of_one_line_are_shown_once(tmp_path: Path) -> None:
     found = Engine(Settings(tmp_path, select=("SPD309",)), Registry.load(), asked=(path,)).check(path).diagnostics
     (told,) = [each for each in found if "scaled" in each.message]
     assert [each.line for each in told.related] == [5, 6]
+
+
+GRAPHS = """
+import torch
+from torch_geometric.datasets import TUDataset
+from torch_geometric.loader import DataLoader
+from torch_geometric.nn import GCNConv
+
+from measures import right
+
+net = GCNConv(64, 64).cuda()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for data in DataLoader(TUDataset("x", "MUTAG"), batch_size=32):
+    {moved}
+    out = net(data.x, data.edge_index)
+    loss = (out - data.y).abs().mean()
+    print(right(out, data.y))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+MEASURES = """
+def right(predicted, labels):
+    return (predicted.argmax(1) == labels).sum().item()
+"""
+
+
+@pytest.mark.parametrize(
+    ("moved", "is_found"), [("data.to('cuda')", True), ("data.cuda()", True), ("data.to('cpu')", False)]
+)
+def test_a_batch_of_graphs_moves_its_parts(tmp_path: Path, moved: str, is_found: bool) -> None:
+    (tmp_path / "measures.py").write_text(MEASURES)
+    path = tmp_path / "train.py"
+    path.write_text(GRAPHS.replace("{moved}", moved))
+    found = Engine(Settings(tmp_path, select=("SPD311",)), Registry.load(), asked=(path,)).check(path).diagnostics
+    assert bool(found) is is_found

@@ -198,9 +198,9 @@ def _runs_cells_in_loop(parts: list[Root]) -> bool:
 
 
 def _goes_through_time(parts: list[Root]) -> bool:
-    """Whether code runs modules on one step of a tensor after the other: ``for t in range(x.shape[1]): cell(x[:, t])``."""
+    """Whether code runs a module on one step of a tensor after the other: ``for t in range(x.shape[1]): cell(x[:, t])``."""
     return any(
-        _takes_slices(place, loop) and bool(place.loops.does(loop.body, Does.FORWARD))
+        _takes_slices(place, loop) and place.frequency(loop) is Frequency.STEP and _runs_same(place, loop)
         for place, node in parts
         for loop in place.source.inside(node, syntax.For)
     )
@@ -216,6 +216,15 @@ def _takes_slices(script: Script, loop: syntax.For) -> bool:
         script.source.parents[script.source.parents[script.source.parents[use]]] for use in script.names.uses(loop.target)
     )
     return any(isinstance(each, syntax.Subscript) and script.role(each.value) is Role.TENSOR for each in taken)
+
+
+def _runs_same(script: Script, loop: syntax.For) -> bool:
+    """Whether each turn of a loop runs a module that its number does not choose, as it does one for each level or column."""
+    counted = set(script.names.uses(loop.target)) if isinstance(loop.target, syntax.Name) else set()
+    return any(
+        script.role(call.func) is Role.MODULE and counted.isdisjoint(script.source.inside(call.func, syntax.Name))
+        for call in script.source.inside(loop.body, syntax.Call)
+    )
 
 
 def _convolves_volumes(parts: list[Root]) -> bool:

@@ -46,6 +46,7 @@ _MAKES_ONE = frozenset({"from_pretrained", "from_config"})
 """Methods of a class that make an object of it."""
 SAME_MODULE = frozenset("train eval half float double bfloat16 type requires_grad_ apply share_memory to_empty".split())
 """The methods of a module that return it, beside those that move it."""
+_NOTHING_RUN: frozenset[syntax.Node] = frozenset()
 _HOLDS_STEPS = (b".backward(", b"no_grad", b"inference_mode")
 CALLED_AS = ("forward", "__call__")
 """The methods that a call of an object runs."""
@@ -844,11 +845,32 @@ class Calls:
         return owner is not None and (init is None or _hands_first_on(init))
 
     def hook(self, definition: Definition, name: str) -> library.Hook | None:
-        """What a method of a first-party class is to the framework that the class derives from, and that calls it."""
+        """What a method of a first-party class is to the framework that the class derives from, or that is given an object
+        of it, and that calls it."""
+        if name == "forward":
+            is_trained = self.script.program.mentions(self.script, b"transformers") and self._is_given_to_trainer(definition)
+            return library.FORWARD_OF_TRAINER if is_trained else None
         if name not in library.HOOK_NAMES:
             return None
         bases = frozenset(self.foreign_bases(definition))
         return next((hooks[name] for of, hooks in library.HOOKS if name in hooks and bases & of), None)
+
+    def _is_given_to_trainer(self, definition: Definition) -> bool:
+        """Whether a ``Trainer`` of transformers is given a model that runs the ``forward`` of a class."""
+        forward = self.method(definition, "forward")
+        return forward is not None and forward.node in self._run_by_trainers()
+
+    @once(_NOTHING_RUN)
+    def _run_by_trainers(self) -> frozenset[syntax.Node]:
+        """Each ``forward`` of the models that the program gives a ``Trainer`` of transformers."""
+        found: set[syntax.Node] = set()
+        for place in self.script.everywhere(b"Trainer"):
+            for call in place.roles.calls.made_of(library.HUGGING_FACE_TRAINERS):
+                model = place.argument(call, "model", 0)
+                for value in place.roles.chosen(model) if model is not None else ():
+                    run = self.method(value.definition, "forward") if value.definition is not None else None
+                    found |= {run.node} if run is not None else set()
+        return frozenset(found)
 
     def lineage(self, definition: Definition, depth: int = 0) -> Iterator[Definition]:
         """A class and its first-party bases, nearest first."""

@@ -84,7 +84,7 @@ _DECIDING = bytes(
     or kind in (syntax.Else, syntax.ExceptHandler, syntax.IfExp, syntax.BooleanOperation, syntax.Lambda)
 )
 """What decides how often a part of it runs: all parts of anything else run as often as it does."""
-_CALLED_IN_STEPS = _STEP_METHODS | library.HOOK_NAMES
+_CALLED_IN_STEPS = _STEP_METHODS | library.HOOK_NAMES | {"forward"}
 
 
 @cache
@@ -324,10 +324,12 @@ class Loops:
     def _of_step_method(self, function: syntax.FunctionDef) -> Frequency:
         """How often a method runs that a framework calls by its name: ``training_step``, a callback's hook."""
         owner, name = self.script.names.owner(function), function.name.value
-        if owner is None or name not in _CALLED_IN_STEPS or self.script.call_sites(function):
+        if owner is None or name not in _CALLED_IN_STEPS:
             return Frequency.ONCE
         definition = Definition(self.script, owner)
         hook = self.script.roles.calls.hook(definition, name)
+        if (hook is None and name not in _STEP_METHODS) or self.script.call_sites(function):
+            return Frequency.ONCE
         if hook is not None:
             return hook.frequency
         is_step = name in _STEP_METHODS and self.script.roles.instance(definition).role is Role.MODULE

@@ -79,7 +79,7 @@ def _is_left_out(script: Script, node: syntax.Node, *, is_within_loop: bool) -> 
         if isinstance(up, (syntax.For, syntax.While)) and child is up.body:
             is_within_loop = is_within_loop or script.loops.kind(up) in (Frequency.STEP, Frequency.EPOCH)
         if isinstance(up, syntax.FunctionDef) and child is up.body:
-            if not is_within_loop and _is_of_unmade(script, up):
+            if not is_within_loop and is_of_unmade(script, up):
                 return True
             ways = _ways_to(script, up)
             return 0 < len(ways) <= _MOST_CALLERS and all(_is_way_left_out(*way, is_within_loop) for way in ways)
@@ -88,9 +88,9 @@ def _is_left_out(script: Script, node: syntax.Node, *, is_within_loop: bool) -> 
 
 
 @once(False)
-def _is_of_unmade(script: Script, method: syntax.FunctionDef) -> bool:
+def is_of_unmade(script: Script, method: syntax.Node) -> bool:
     """Whether a method is of a class whose objects are all made where nothing runs in the runs that are made."""
-    owner = script.names.owner(method)
+    owner = script.names.owner(method) if isinstance(method, syntax.FunctionDef) else None
     init = script.roles.calls.method(Definition(script, owner), "__init__") if owner is not None else None
     if (
         owner is None

@@ -203,8 +203,31 @@ class Roles:
         found = join([self._binding(binding) for binding in several or made or before])
         if len(several) < len(made) and found is not None and found.role is not Role.SEQUENCE:
             found = join([found, *(self._binding(each) for each in made if each not in several)])
+        if found is not None and found.role is Role.BATCH and found.place is Place.HOST and self._is_moved_above(name):
+            return found._replace(place=Place.GPU)
         is_hidden = found is not None and found.role is Role.UNKNOWN and b"issubclass" in self.script.source.data
         return self._base_of(name) or found if is_hidden else found
+
+    def _is_moved_above(self, name: syntax.Name) -> bool:
+        """Whether a line above moves what a name stands for to a device by itself, ``batch.to(device)``: what comes of it is
+        thrown away, so that it moves its parts, as a batch of graphs does."""
+        script, bindings = self.script, self.script.names.reaching(name)
+        parents, order = script.source.parents, script.source.order
+        for use in script.names.uses(name):
+            held = parents[use]
+            if not isinstance(held, syntax.Attribute) or held.attr.value not in ("to", "cuda") or order[use] >= order[name]:
+                continue
+            call = parents[held]
+            if not isinstance(call, syntax.Call) or call.func is not held or not isinstance(parents[call], syntax.Expr):
+                continue
+            is_of_same = script.names.reaching(use) == bindings and script.function(use) is script.function(name)
+            if (
+                is_of_same
+                and not script.source.contains(call, name)
+                and self.calls.place_of_move(call, Place.HOST) is not Place.HOST
+            ):
+                return True
+        return False
 
     def _base_of(self, name: syntax.Name) -> Value | None:
         """The class that a name derives from by the condition that it stands under: ``if issubclass(kind, Trainer)``."""
@@ -693,7 +716,7 @@ class Roles:
             return NUMBER
         if place == hook.result:
             return Value(Role.MAPPING, keys=(("loss", TENSOR),))
-        return TENSOR if place in (hook.batch, hook.loss) else None
+        return TENSOR if place in (hook.batch, hook.loss) or parameter.name.value in hook.named else None
 
     def _is_self(self, function: syntax.FunctionDef, parameter: syntax.Param) -> bool:
         return _first_parameter(function) is parameter and not needs_no_object(function)

@@ -31,6 +31,12 @@ _QUOTED_OVERRIDES = re.compile(rb"(?<=[\"'])" + _KEY)
 _OTHER_CONFIG = re.compile(rb"(?<![\w-])(?:--config-(?:name|path|dir)|-c[npd]|--experimental-rerun)(?![\w-])")
 """By what a command names another configuration to Hydra."""
 _CONTINUED = re.compile(rb"\\\r?\n")
+_GOES_ON = re.compile(
+    rb"(?:\r?\n[ \t]*(?:#[^\n]*)?){0,3}\r?\n[ \t]*"
+    rb"(--[\w-]+(?:[ \t=]+(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s#-]\S*))?)"
+    rb"[ \t]*(?:#[^\n]*)?(?=\r?\n|$)"
+)
+"""A line with one option alone and its value, as a README lists them below the command that they belong to."""
 _COMMENT = re.compile(rb"^\s*(?:#|::|REM\b).*$", re.MULTILINE)
 _VARIABLE = re.compile(rb"\$\{?([A-Za-z_]\w*)\}?")
 _SENTENCE = re.compile(rb"[a-z][.,;:!?]\s")
@@ -164,7 +170,7 @@ def _commands(path: Path, data: bytes) -> list[bytes]:
     data = _CONTINUED.sub(b" ", data)
     if path.name.endswith((*COMMANDS, *_JOBS)):
         return [_COMMENT.sub(b"", data)]
-    return data.splitlines()
+    return _GOES_ON.sub(rb" \1", data).splitlines()
 
 
 def _is_of(script: Script, text: Path, named: bytes, starts: tuple[Path, ...]) -> bool:

@@ -271,6 +271,7 @@ class Hook(NamedTuple):
         turn: the place of the one that takes the number of the batch.
         loss: the place of the one that takes the loss of the step.
         result: the place of the one that takes the loss under its name, beside what else a training step gave back.
+        named: the names of those that take parts of a batch.
     """
 
     frequency: Frequency
@@ -278,6 +279,7 @@ class Hook(NamedTuple):
     turn: int | None = None
     loss: int | None = None
     result: int | None = None
+    named: frozenset[str] = frozenset()
 
 
 HOOKS_WITHOUT_GRADIENTS = frozenset(
@@ -333,6 +335,14 @@ HOOKS: tuple[tuple[frozenset[str], dict[str, Hook]], ...] = (
     ),
 )
 HOOK_NAMES = frozenset(name for _, hooks in HOOKS for name in hooks)
+FORWARD_OF_TRAINER = Hook(
+    _STEP,
+    named=frozenset(
+        "input_ids attention_mask token_type_ids position_ids inputs_embeds labels input_values input_features pixel_values "
+        "decoder_input_ids decoder_attention_mask start_positions end_positions".split()
+    ),
+)
+"""The ``forward`` of a model that a ``Trainer`` is given: it hands on the batch by the names of its parts."""
 TRAINERS = LIGHTNING_TRAINERS | LIGHTNING_CLIS | HUGGING_FACE_TRAINERS
 """What trains when it is told to, in a loop of its own."""
 ON_GPU_BY_DEFAULT = TRAINERS | FABRICS | ACCELERATORS | {"torch.accelerator.current_accelerator"}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speedlint.facts import syntax
+from speedlint.solve.flow import once
 from speedlint.solve.names import last_name
 from speedlint.solve.terms import Definition
 from speedlint.source import is_name
@@ -34,6 +35,11 @@ _STEPS = frozenset(
     "map filter shuffle select sort train_test_split rename_column rename_columns remove_columns with_format cast "
     "cast_column add_column flatten shard".split()
 )
+_OF_TOKENIZERS = frozenset(
+    "convert_tokens_to_ids convert_ids_to_tokens build_inputs_with_special_tokens create_token_type_ids_from_sequences "
+    "pad_token_id cls_token_id sep_token_id eos_token_id bos_token_id mask_token_id unk_token_id".split()
+)
+"""What tokenizers alone have."""
 _DEPTH = 5
 
 
@@ -62,7 +68,16 @@ def _is_tokenizer(script: Script, holder: syntax.BaseExpression, shows: bool) ->
     known = [each for each in made if each is not None]
     if known:
         return any(known)
-    return shows and "tokenizer" in (last_name(holder) or "").lower()
+    name = last_name(holder) or ""
+    return "tokenizer" in name.lower() and (shows or _is_asked_like_one(script, name))
+
+
+@once(False)
+def _is_asked_like_one(script: Script, name: str) -> bool:
+    """Whether a script asks what a name stands for, or an attribute, for what tokenizers alone have."""
+    return any(
+        last_name(each.value) == name for each in script.source.of(syntax.Attribute) if each.attr.value in _OF_TOKENIZERS
+    )
 
 
 def _is_made(script: Script, value: syntax.Node) -> bool | None:

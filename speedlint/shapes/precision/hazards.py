@@ -53,9 +53,11 @@ class Hazard(NamedTuple):
 
 
 def of_step(step: Step) -> list[Hazard]:
-    """What half precision breaks in the statements of a step, in its modules, and in all that these name and call."""
+    """What half precision breaks in the statements of a step, in its modules, and in all that these name and call; first
+    what it breaks in any form."""
     own = (each for code in (*step.statements, *_between(step)) for each in of_code(step.script, code))
-    return list(dict.fromkeys((*own, *_of_roots(modules_of(step)), *_of_amount(step))))
+    found = dict.fromkeys((*own, *_of_roots(modules_of(step)), *_of_amount(step)))
+    return sorted(found, key=lambda each: each.half_only)
 
 
 def _between(step: Step) -> Iterator[syntax.Node]:
@@ -183,7 +185,7 @@ def refused_out_of_sight(step: Step) -> str:
 
 def of_module(script: Script, module: syntax.Node) -> list[Hazard]:
     """The same for a module, the value of an expression."""
-    return list(_of_roots(roots(script, module)))
+    return sorted(_of_roots(roots(script, module)), key=lambda each: each.half_only)
 
 
 def _of_roots(found: list[Root]) -> Iterator[Hazard]:
@@ -195,7 +197,7 @@ def _of_roots(found: list[Root]) -> Iterator[Hazard]:
 @once([])
 def of_code(script: Script, top: syntax.Node) -> list[Hazard]:
     """The same for a piece of code."""
-    return list(dict.fromkeys(_find(script, top)))
+    return sorted(dict.fromkeys(_find(script, top)), key=lambda each: each.half_only)
 
 
 def _find(script: Script, top: syntax.Node) -> Iterator[Hazard]:

@@ -82,6 +82,9 @@ def _callees(script: Script, call: syntax.Call) -> list[Definition]:
     if callee is not None:
         return [callee]
     called = script.roles.calls.called(call)
+    called = (
+        [each for each in called if not off.is_of_unmade(each.script, each.node)] or called if len(called) > 1 else called
+    )
     if len(called) > 1 and (made := picked.classes(script, call.func)):
         run = [each for each in called if any(kind.script.roles.calls.method(kind, each.name) == each for kind in made)]
         called = run or called
