@@ -433,3 +433,59 @@ def test_a_batch_of_graphs_moves_its_parts(tmp_path: Path, moved: str, is_found:
     path.write_text(GRAPHS.replace("{moved}", moved))
     found = Engine(Settings(tmp_path, select=("SPD311",)), Registry.load(), asked=(path,)).check(path).diagnostics
     assert bool(found) is is_found
+
+
+HANDED = """
+import torch
+
+from losses import Margin, Plain, compute
+
+criterion = {criterion}
+net = torch.nn.Linear(64, 64).cuda()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for x, y in torch.utils.data.DataLoader(torch.load("rows.pt")):
+    loss = compute(criterion, net(x.cuda()), y.cuda())
+    loss = loss + compute(Plain(), net(x.cuda()), y.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+LOSSES = """
+import torch
+
+
+def total(criterion, outs, labels):
+    return sum(criterion(out, labels) for out in outs)
+
+
+def compute(criterion, out, labels):
+    if isinstance(out, (tuple, list)):
+        return total(criterion, out, labels)
+    return criterion(out, labels)
+
+
+class Margin(torch.nn.Module):
+    def forward(self, out, labels):
+        if (labels > 0).sum() == 0:
+            return out.sum() * 0
+        return (out - labels).abs().mean()
+
+
+class Plain(torch.nn.Module):
+    def forward(self, out, labels):
+        return (out - labels).abs().mean()
+
+
+def margin(out, labels):
+    return out[labels > 0].mean()
+"""
+
+
+@pytest.mark.parametrize(("criterion", "is_found"), [("Margin()", True), ("Plain()", False), ("torch.nn.MSELoss()", False)])
+def test_what_a_function_is_handed_to_call(tmp_path: Path, criterion: str, is_found: bool) -> None:
+    """The loss of one call is not that of another."""
+    (tmp_path / "losses.py").write_text(LOSSES)
+    path = tmp_path / "train.py"
+    path.write_text(HANDED.replace("{criterion}", criterion))
+    found = Engine(Settings(tmp_path, select=("SPD311",)), Registry.load(), asked=(path,)).check(path).diagnostics
+    assert [each.line for each in found] == ([10] if is_found else [])

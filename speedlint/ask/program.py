@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from speedlint.ask.script import Options, Script
-from speedlint.disk import Disk, Mark, digest
+from speedlint.disk import Disk, Mark, digest, words
 from speedlint.facts import syntax
 from speedlint.facts.rows import Rows
 from speedlint.facts.store import Store
@@ -118,7 +118,7 @@ class Program:
         self._scripts: dict[Path, Script | None] = {}
         self._marked: dict[tuple[Path, tuple[Mark, ...]], tuple[Path, ...]] = {}
         self._said: dict[tuple[frozenset[Path], Mark], bool] = {}
-        self._users: dict[tuple[Path, tuple[bytes, ...], int], tuple[Path, ...]] = {}
+        self._users: dict[tuple[Path, tuple[Mark, ...], int], tuple[Path, ...]] = {}
         self._configs: dict[Path, configs.Entry | None] = {}
         self._upward: dict[Path, tuple[Path, ...]] = {}
         self._tests: dict[Path, bool] = {}
@@ -284,7 +284,7 @@ class Program:
             self._together[script.key] = self._sets.setdefault(found, found)
         return self._together[script.key]
 
-    def importers(self, script: Script, *marks: bytes, most: int | None = None) -> Iterator[Script]:
+    def importers(self, script: Script, *marks: Mark, most: int | None = None) -> Iterator[Script]:
         """The project's files that import ``script``'s module, also by way of a package's ``__init__``, in path order; with
         ``marks``, those whose text holds one of them. None where there are too many.
         """
@@ -310,7 +310,7 @@ class Program:
         """Those of the ``importers`` that may make an object of one of some classes: all where they are few, else those
         whose text names one. None where these are many: what each of many programs makes is handed something else."""
         few = len(self._imports.users(script.key)) <= _MOST_USERS
-        return self.importers(script, *(() if few else (each.encode() for each in classes)), most=_MOST_USERS)
+        return self.importers(script, *(() if few else (words(classes),)), most=_MOST_USERS)
 
     def upward_files(self, script: Script) -> tuple[Path, ...]:
         """The files of ``upward``, none of them parsed."""

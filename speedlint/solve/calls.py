@@ -898,12 +898,12 @@ class Calls:
         definition = self.script.definition(call.func) or self._inherited(call)
         if definition is None:
             value = self.roles.evaluate(call.func)
-            return (self._run_by(value) if value is not None else None) or operations.applied(self.script, call)
+            return (self.run_by(value) if value is not None else None) or operations.applied(self.script, call)
         if isinstance(definition.node, syntax.ClassDef):
             return self.method(definition, "__init__")
         return definition
 
-    def _run_by(self, value: Value) -> Definition | None:
+    def run_by(self, value: Value) -> Definition | None:
         """The first-party function that a call of a value runs."""
         if value.definition is None:
             return None
@@ -937,7 +937,7 @@ class Calls:
     @once([])
     def _of_chosen(self, call: syntax.Call) -> list[Definition]:
         """The first-party functions that a call may run of an object, or of a function, that is one of several."""
-        found = [self._run_by(value) for value in self.roles.chosen(call.func)]
+        found = [self.run_by(value) for value in self.roles.chosen(call.func)]
         match call.func:
             case syntax.Attribute(value=holder, attr=syntax.Name(value=name)) if not any(found):
                 values = [each for each in self.roles.chosen(holder) if each.role in _OF_CLASSES]

@@ -118,10 +118,27 @@ def _in_function(
             continue
         if is_left_out(function, call, *chain[-1]):
             continue
-        callees = _callees(script, call)
+        callees = _handed(function, call, *chain[-1]) or _callees(script, call)
         if len(callees) == 1:
             times = _product(before, counts.times(script, call, node.body, frame))
             yield from _in_function(frame, (*chain, (script, call)), callees[0], times, find)
+
+
+def _taken(script: Script, function: syntax.FunctionDef, call: syntax.Call) -> syntax.Param | None:
+    """The parameter of a function that a call in its body calls."""
+    bindings = script.names.reaching(call.func) if isinstance(call.func, syntax.Name) else []
+    taken = bindings[0].node if len(bindings) == 1 else None
+    return taken if isinstance(taken, syntax.Param) and script.source.contains(function.params, taken) else None
+
+
+def _handed(function: Definition, call: syntax.Call, caller: Script, by: syntax.Call) -> list[Definition]:
+    """The function that a call of a parameter runs, as one call of its function hands it over: ``compute(self.loss, x)``."""
+    if not isinstance(function.node, syntax.FunctionDef):
+        return []
+    parameter = _taken(function.script, function.node, call)
+    given = function.script.values.given(function.node, parameter, caller, by) if parameter is not None else None
+    run = caller.roles.calls.run_by(caller.value(given)) if given is not None else None
+    return [run] if run is not None else []
 
 
 def is_left_out(function: Definition, node: syntax.Node, caller: Script, call: syntax.Call) -> bool:
@@ -139,7 +156,9 @@ def _may_hide(script: Script, function: syntax.Node, depth: int, find: Find[What
         return False
     if find(script, function):
         return True
-    calls = (call for call in script.source.inside(function.body, syntax.Call) if script.function(call) is function)
+    calls = [call for call in script.source.inside(function.body, syntax.Call) if script.function(call) is function]
+    if depth > 0 and any(_taken(script, function, call) is not None for call in calls):
+        return True
     return depth > 0 and any(_may_hide(*callee, depth - 1, find) for call in calls for callee in _callees(script, call))
 
 
