@@ -1363,7 +1363,9 @@ class Roles:
             case syntax.Call():
                 return any(True for _ in self.calls.may_give(expression, set()))
             case syntax.Name() if self.script.dotted(expression) is None:
-                given = [list(self._given_by(binding)) for binding in self.script.names.reaching(expression)]
+                bindings = self.script.names.reaching(expression)
+                made = [each for each in bindings if not self._is_loaded(each)]
+                given = [list(self._given_by(binding)) for binding in made or bindings]
             case syntax.Name() | syntax.Attribute():
                 given = [list(self._given_to(expression))]
             case _:
@@ -1526,7 +1528,13 @@ def _holds_one_kind(value: Value) -> bool:
 
 
 def is_loaded(script: Script, value: syntax.Node, depth: int = 2) -> bool:
-    """Whether a value is an object that is read from a file, here or by a first-party function that does nothing else."""
+    """Whether a value is an object that is read from a file, or an entry of one, here or by a first-party function that does
+    nothing else."""
+    if isinstance(value, syntax.Subscript):
+        return is_loaded(script, value.value, depth)
+    if isinstance(value, syntax.Name) and depth:
+        bound = [written(each) for each in script.names.reaching(value)]
+        return bool(bound) and all(each is not None and is_loaded(script, each, depth - 1) for each in bound)
     if not isinstance(value, syntax.Call):
         return False
     if script.name(value.func) in library.LOADS:

@@ -16,6 +16,7 @@ from speedlint.shapes.sync.conditions import is_asked_what_it_is, rules_out_tens
 from speedlint.solve.flow import once
 from speedlint.solve.names import Binding, Kind
 from speedlint.solve.unpacking import written
+from speedlint.source import is_none
 from speedlint.torch.words import Frequency, Role
 
 _OF_TENSORS = frozenset(
@@ -138,9 +139,12 @@ def _is_tensor(script: Script, expression: syntax.BaseExpression | None) -> bool
 
 def _given(script: Script, binding: Binding) -> Iterator[tuple[Script, syntax.BaseExpression | None]]:
     """What a variable is given by one of its bindings: what is assigned to it, or what the calls of its function hand it,
-    None where that is not written out."""
+    None where that is not written out. That it is left out where the default is None says nothing of it."""
     if isinstance(binding.node, syntax.Param):
-        yield from script.values.passed(binding.node)
+        default = binding.node.default
+        for other, value in script.values.passed(binding.node):
+            if value is not None or default is None or not is_none(default):
+                yield other, value if value is not None else default
     else:
         yield script, written(binding)
 
