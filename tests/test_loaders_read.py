@@ -229,13 +229,20 @@ loader = torch.utils.data.DataLoader(data, batch_size=64, num_workers=args.worke
 
 
 @pytest.mark.parametrize(
-    ("counts", "levels"), [((0, 0), ["note"]), ((0, 4), ["warning"]), ((8, 8), ["warning"]), ((), ["warning"])]
+    ("counts", "given", "levels"),
+    [
+        ((0, 0), "configs/run_0.yaml", ["note"]),
+        ((0, 0), "configs/run_0.yaml data.workers=8", ["warning"]),
+        ((0, 4), "", ["warning"]),
+        ((8, 8), "", ["warning"]),
+        ((), "", ["warning"]),
+    ],
 )
 def test_a_loader_that_all_configurations_give_no_workers(
-    project: Project, counts: tuple[int, ...], levels: list[str]
+    project: Project, counts: tuple[int, ...], given: str, levels: list[str]
 ) -> None:
     project.configure("select = ['SPD203']\ntorch = '2.13'")
-    project.write("README.md", "# Training\n")
+    project.write("README.md", f"# Training\n\n    python train.py {given}\n")
     for number, count in enumerate(counts):
         project.write(f"configs/run_{number}.yaml", f"workers: {count}\nlr: 0.1\n")
     found = project.findings("--notes", project.write("train.py", BY_CONFIG + STEPS))

@@ -292,9 +292,14 @@ def most(script: Script, expression: syntax.Node) -> int | None:
 
 def alike(script: Script, expression: syntax.Node) -> object:
     """What a project's configurations, the nearest ones that have it, all say under the key by which an expression is read,
-    ``config["workers"]`` or ``cfg.workers``; None where they differ, or none has it. An estimate, as ``most`` is."""
-    key = _key(expression)
-    found = nearest(script, key) if key is not None else ()
+    ``config["workers"]`` or ``cfg.workers``; None where they differ, none has it, or a command passes another value. An
+    estimate, as ``most`` is."""
+    from speedlint.solve import shipped
+
+    key, overridden = _key(expression), shipped.overridden(script)
+    if key is None or overridden is None or key in overridden:
+        return None
+    found = nearest(script, key)
     return found[0] if len(found) == 1 else None
 
 

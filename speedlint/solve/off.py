@@ -89,21 +89,17 @@ def _is_left_out(script: Script, node: syntax.Node, *, is_within_loop: bool) -> 
 
 @once(False)
 def is_of_unmade(script: Script, method: syntax.Node) -> bool:
-    """Whether a method is of a class whose objects are all made where nothing runs in the runs that are made."""
+    """Whether a method is of a class whose objects are all made where nothing runs in the runs that are made. One that
+    trains is another training, as a function that does."""
     owner = script.names.owner(method) if isinstance(method, syntax.FunctionDef) else None
-    init = script.roles.calls.method(Definition(script, owner), "__init__") if owner is not None else None
-    if (
-        owner is None
-        or owner.decorators
-        or init is None
-        or init.node is method
-        or not isinstance(init.node, syntax.FunctionDef)
-    ):
+    if owner is None or owner.decorators or any(script.source.contains(owner, step) for step in script.loops.steps):
         return False
-    if init.script is not script or script.names.owner(init.node) is not owner:
+    init = script.roles.calls.method(Definition(script, owner), "__init__")
+    if init is None or init.node is method or init.script is not script or not isinstance(init.node, syntax.FunctionDef):
         return False
     ways = [way for way in script.call_sites(init.node) if not _is_of_unused(*way)]
-    return 0 < len(ways) <= _MOST_CALLERS and all(_is_way_left_out(*way, False) for way in ways)
+    is_own = script.names.owner(init.node) is owner
+    return is_own and 0 < len(ways) <= _MOST_CALLERS and all(_is_way_left_out(*way, False) for way in ways)
 
 
 def _is_of_unused(script: Script, call: syntax.Call) -> bool:
