@@ -139,3 +139,44 @@ def test_a_loss_that_many_scripts_share_is_told_of_at_each_of_them(project: Proj
         project.write(f"train{number}.py", OVERLAPPING)
     line = OVERLAPPING[: OVERLAPPING.index("overlap(model")].count("\n") + 1
     assert [(each["code"], each["line"]) for each in project.findings("train0.py")] == [("SPD311", line)]
+
+
+PAIRS = """
+import random
+
+import torch
+
+
+class Pairs(torch.utils.data.Dataset):
+    def __init__(self, rows, classes):
+        self.rows, self.classes = rows, classes
+        self.draw()
+
+    def draw(self):
+        self.queue = []
+        while len(self.queue) < 2000:
+            self.queue += [self.rows[each][random.randint(0, 9)] for each in self.classes]
+        self.queue = [[self.queue[i], self.queue[i + 1]] for i in range(0, 2000, 2)]
+        self.tree = {"left": self.tree, "right": self.tree} if self.queue else {}
+
+    def __getitem__(self, index):
+        first, second = self.queue[index]
+        return self.rows[first][second], self.tree["left"]["right"]["left"]
+
+
+net = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for rows, _ in torch.utils.data.DataLoader(Pairs(torch.load("rows.pt"), [1, 2]), batch_size=64):
+    loss = net(rows.cuda()).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    print(loss.item())
+    optimizer.step()
+"""
+
+
+def test_lists_and_dicts_that_are_made_of_themselves(project: Project) -> None:
+    """What they hold would go on for ever: each change told of twice as much as the one before."""
+    project.configure("select = ['SPD301', 'SPD201']")
+    found = project.findings(project.write("train.py", PAIRS))
+    assert {each["code"] for each in found} == {"SPD201", "SPD301"}

@@ -28,6 +28,7 @@ from speedlint.solve.terms import (
     Made,
     Value,
     at,
+    bounded,
     join,
     join_places,
 )
@@ -106,7 +107,7 @@ class Roles:
             return known  # type: ignore[no-any-return]
         if isinstance(expression, _LITERALS):
             return self._evaluate(expression)
-        return flow.ask(expression, lambda: self._evaluate(expression), None, unknown=UNKNOWN)
+        return flow.ask(expression, lambda: bounded(self._evaluate(expression)), None, unknown=UNKNOWN)
 
     def _evaluate(self, node: syntax.Node) -> Value | None:
         match node:

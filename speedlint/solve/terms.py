@@ -70,6 +70,40 @@ ARRAY = Value(Role.ARRAY, Place.HOST)
 TENSOR = Value(Role.TENSOR)
 
 
+_DEEPEST = 6
+"""Sequences and mappings within each other that are told apart: those that are made of themselves, ``x = [x, x]`` in a loop,
+would go on for ever."""
+
+
+def bounded(value: Value | None) -> Value | None:
+    """A value of whose parts nothing is told below so many of them within each other."""
+    return value if value is None or _is_shallow(value, _DEEPEST) else _cut(value, _DEEPEST)
+
+
+def _is_shallow(value: Value, depth: int) -> bool:
+    if not value.items and not value.keys and (value.element is None or value.element is UNKNOWN):
+        return True
+    return depth > 0 and all(part is None or _is_shallow(part, depth - 1) for part in _parts(value))
+
+
+def _parts(value: Value) -> tuple[Value | None, ...]:
+    return (*value.items, value.element, *(part for _, part in value.keys))
+
+
+def _cut(value: Value, depth: int) -> Value:
+    if _is_shallow(value, 0):
+        return value
+    if not depth:
+        return value._replace(items=(), element=UNKNOWN, keys=())
+    items = tuple(_below(part, depth) for part in value.items)
+    keys = tuple((name, _below(part, depth)) for name, part in value.keys)
+    return value._replace(items=items, element=_below(value.element, depth), keys=keys)
+
+
+def _below(part: Value | None, depth: int) -> Value | None:
+    return None if part is None else _cut(part, depth - 1)
+
+
 def at(value: Value, place: Place) -> Value:
     """The value on another place."""
     return value._replace(place=place)
