@@ -8,7 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speedlint.solve.terms import ARRAY, CONFLICT, NONE, NUMBER, STRING, TENSOR, UNKNOWN, Definition, Made, Value, at, join
+from speedlint.solve.terms import (
+    ARRAY,
+    CONFLICT,
+    NONE,
+    NUMBER,
+    STRING,
+    TENSOR,
+    UNKNOWN,
+    Definition,
+    Made,
+    Value,
+    at,
+    bounded,
+    join,
+)
 from speedlint.torch.words import Place, Role
 
 LITERAL = Value(Role.NUMBER, Place.HOST, literal=True)
@@ -105,3 +119,23 @@ def test_nothing_yet_and_unknown_and_conflict_are_three_things() -> None:
 )
 def test_everyday_pairs(values: tuple[Value, ...], expected: Value) -> None:
     assert join(values) == join(reversed(values)) == expected
+
+
+@given(answers)
+@settings(max_examples=200, deadline=None)
+def test_what_is_bounded_stays_as_it_is(a: Value | None) -> None:
+    deep = a
+    for _ in range(12):
+        deep = Value(Role.SEQUENCE, items=(deep, deep), element=deep)
+    cut = bounded(deep)
+    assert cut is not None
+    assert bounded(cut) == cut
+    assert _levels(cut) <= 7
+    assert bounded(a) == a
+
+
+def _levels(value: Value | None) -> int:
+    if value is None or value == UNKNOWN:
+        return 0
+    parts = (*value.items, value.element, *(part for _, part in value.keys))
+    return 1 + max(map(_levels, parts), default=0)

@@ -148,25 +148,26 @@ import torch
 
 
 class Pairs(torch.utils.data.Dataset):
-    def __init__(self, rows, classes):
-        self.rows, self.classes = rows, classes
-        self.draw()
+    def __init__(self, places, count):
+        self.places, self.count = places, count
+        self.queue = []
+        for i in range(self.count):
+            self.queue.append(i)
 
     def draw(self):
         self.queue = []
-        while len(self.queue) < 2000:
-            self.queue += [self.rows[each][random.randint(0, 9)] for each in self.classes]
-        self.queue = [[self.queue[i], self.queue[i + 1]] for i in range(0, 2000, 2)]
-        self.tree = {"left": self.tree, "right": self.tree} if self.queue else {}
+        while len(self.queue) < self.count * 2:
+            self.queue += [self.places[d][random.randint(0, len(self.places[d]) - 1)] for d in range(9)]
+        self.queue = self.queue[: self.count * 2]
+        self.queue = [[self.queue[i], self.queue[i + 1]] for i in range(0, self.count * 2, 2)]
 
     def __getitem__(self, index):
-        first, second = self.queue[index]
-        return self.rows[first][second], self.tree["left"]["right"]["left"]
+        return self.queue[index]
 
 
 net = torch.nn.Linear(512, 512).cuda()
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-for rows, _ in torch.utils.data.DataLoader(Pairs(torch.load("rows.pt"), [1, 2]), batch_size=64):
+for rows, _ in torch.utils.data.DataLoader(Pairs(torch.load("places.pt"), 1000), batch_size=64, num_workers=4):
     loss = net(rows.cuda()).mean()
     optimizer.zero_grad()
     loss.backward()
@@ -175,8 +176,8 @@ for rows, _ in torch.utils.data.DataLoader(Pairs(torch.load("rows.pt"), [1, 2]),
 """
 
 
-def test_lists_and_dicts_that_are_made_of_themselves(project: Project) -> None:
-    """What they hold would go on for ever: each change told of twice as much as the one before."""
-    project.configure("select = ['SPD301', 'SPD201']")
+def test_a_list_that_is_made_of_itself(project: Project) -> None:
+    """What it holds would go on for ever: each change told of three times as much as the one before."""
+    project.configure("select = ['SPD202', 'SPD301']")
     found = project.findings(project.write("train.py", PAIRS))
-    assert {each["code"] for each in found} == {"SPD201", "SPD301"}
+    assert {each["code"] for each in found} == {"SPD202", "SPD301"}
