@@ -247,3 +247,49 @@ def test_a_loader_that_all_configurations_give_no_workers(
         project.write(f"configs/run_{number}.yaml", f"workers: {count}\nlr: 0.1\n")
     found = project.findings("--notes", project.write("train.py", BY_CONFIG + STEPS))
     assert [each["level"] for each in found] == levels
+
+
+CALIBRATED = """
+import torch
+import torchvision
+
+
+class Pictures(torch.utils.data.Dataset):
+    def __init__(self, paths):
+        self.paths, self.limit = paths, None
+
+    def __getitem__(self, index):
+        return torchvision.io.read_image(self.paths[index])[:, : self.limit], index
+
+
+class Sampler(torch.utils.data.Sampler):
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __iter__(self):
+        return iter(range(len(self.dataset.paths)))
+
+    def calibrate(self, loader):
+        widths = []
+        for pictures, _ in loader:
+            widths.append(pictures.shape[2])
+        {after}
+
+
+data = Pictures(torch.load("paths.pt"))
+sampler = Sampler(data)
+loader = torch.utils.data.DataLoader(data, batch_size=64, sampler=sampler, num_workers=4)
+sampler.calibrate(loader)
+model = torchvision.models.resnet18().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "is_found"), [("self.dataset.limit = min(widths)", False), ("self.limit = min(widths)", True)]
+)
+def test_a_dataset_that_a_first_pass_sets_up(project: Project, after: str, is_found: bool) -> None:
+    """Workers that persist would go on with what it was before."""
+    project.configure("select = ['SPD203']\ntorch = '2.13'")
+    found = project.findings("--notes", project.write("train.py", CALIBRATED.replace("{after}", after) + STEPS))
+    assert bool(found) is is_found

@@ -57,6 +57,8 @@ _ANNOTATED = {
     "numpy.ndarray": ARRAY,
 }
 _LITERALS = (syntax.BaseNumber, syntax.SimpleString, syntax.FormattedString)
+_OF_OWN_CLASSES = (Role.INSTANCE, Role.MODULE, Role.DATASET, Role.LOADER, Role.SAMPLER, Role.CLASS)
+"""What an object of a first-party class may be, or the class."""
 _WRITTEN_NUMBER = NUMBER._replace(literal=True)
 _NAMED = {"None": NONE, "True": _WRITTEN_NUMBER, "False": _WRITTEN_NUMBER}
 _MODULE_USES = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children"})
@@ -1007,7 +1009,7 @@ class Roles:
 
     def _attribute_of(self, base: Value, node: syntax.Attribute) -> Value | None:
         name = node.attr.value
-        if base.definition is not None and base.role in (Role.INSTANCE, Role.MODULE, Role.DATASET, Role.LOADER, Role.CLASS):
+        if base.definition is not None and base.role in _OF_OWN_CLASSES:
             found = self._member(base.definition, name)
             if found is not None and found.role is Role.FUNCTION and heirs.may_override(base):
                 return Value(Role.FUNCTION)

@@ -16,7 +16,7 @@ from speedlint.solve.calls import item_functions
 from speedlint.solve.flow import once
 from speedlint.solve.names import last_name
 from speedlint.solve.terms import Definition
-from speedlint.solve.unpacking import advanced
+from speedlint.solve.unpacking import advanced, gone_over
 from speedlint.source import is_name
 from speedlint.torch import library, public
 from speedlint.torch.methods import MOVES
@@ -325,6 +325,8 @@ class Loader:
             if origin.definition is not None:
                 uses = (*_as_dataset(self.uses), *reach.uses(origin.script, origin.node))
                 if any(not _read_by_items(origin.definition).isdisjoint(_set_by(origin.definition, use)) for use in uses):
+                    return True
+                if any(map(_is_set_beside_pass, uses)):
                     return True
         return False
 
@@ -812,6 +814,19 @@ def _set_by(dataset: Definition, use: reach.Use) -> Iterator[str]:
             method = dataset.script.roles.calls.method(dataset, asked.attr.value)
             if method is not None:
                 yield from (name for base, _ in changing.written(method.script, method.node) for name in _on_self(base))
+
+
+def _is_set_beside_pass(use: reach.Use) -> bool:
+    """Whether a function that goes over a loader sets an attribute of a dataset, as one does that finds limits by a first
+    pass over it: ``self.dataset.limits = found``."""
+    script, asked = use.script, use.script.source.parents[use.node]
+    function = script.function(use.node)
+    if function is None or not isinstance(asked, syntax.Attribute):
+        return False
+    loops = script.source.inside(function.body, syntax.For)
+    over = (iterated for loop in loops for _, iterated in gone_over(script, loop))
+    is_set = isinstance(script.source.parents[asked], syntax.AssignTarget)
+    return is_set and any(script.role(iterated) is Role.LOADER for iterated in over)
 
 
 def _read_by_items(dataset: Definition) -> set[str]:
