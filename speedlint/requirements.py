@@ -38,6 +38,7 @@ _BEGIN = r"^\s*(?:(?:[-*+]|\d+\.)\s+)?(?:install\s+)?[`*]*"
 _OWN_LINE = re.compile(
     rf"{_BEGIN}(?:python[^,\n]*,\s*)?(?:py)?torch[`*]*\s*(?:version\s*)?"
     r"(?:={1,2}\s*(?P<pinned>\d+\.\d+)(?:\.\d+)?|[:v]?\s*v?(?P<exact>\d+\.\d+)\.\d+)(?:\+(?:cu\d+|cpu))?"
+    r"(?:\s*,\s*(?:torchvision|torchaudio|torchtext|cuda|cudnn|python)[^,\n]*){0,4}"
     r"[`*.,;]*\s*(?:\(.*\)|or\s+tensorflow\b.*)?\s*(?:<br\s*/?>)?\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -47,7 +48,7 @@ _COMMAND = re.compile(
 )
 _IN_BRACKETS = re.compile(r"\(\s*pytorch\s+v?(?P<exact>\d+\.\d+)\.\d+\s*\)", re.IGNORECASE)
 _LINKED = re.compile(
-    rf"{_BEGIN}\[(?:py)?torch\s*v?(?P<exact>\d+\.\d+)(?:\.\d+\]\(|\]\([^)\n]*previous-versions)"
+    rf"{_BEGIN}(?:(?:CUDA|Python|Ubuntu)\s*v?\d[\d.]*\s*,\s*){{0,3}}\[(?:py)?torch\s*v?(?P<exact>\d+\.\d+)(?:\.\d+\]\(|\]\([^)\n]*previous-versions)"
     rf"|{_BEGIN}\[(?:py)?torch\]\([^)\n]*\)[ \t]*\(?v?(?P<pinned>\d+\.\d+)\.\d+\b",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -98,6 +99,8 @@ _OTHERWISE = re.compile(r"torch[-_]\d|\b(?:poetry|uv|pipenv)\s+(?:add|install)\b
 """Another way to install torch than by a name that pip or conda is given: a wheel, or what asks for it in a file."""
 _IMAGE = re.compile(r"\s*FROM\s+(?:--\S+\s+)?(?:\S+/)?pytorch/pytorch:v?(\d+\.\d+)", re.IGNORECASE)
 """An image of PyTorch's own, by release: ``FROM pytorch/pytorch:1.7.1-cuda11.0-cudnn8-runtime``."""
+_WHEEL = re.compile(r"^(?:[\w-]+\s*@\s*)?(?:https?|file)://\S*/([A-Za-z]\w*)-(\d+\.\d+(?:\.\d+)?)\S*\.whl(?=\s|$|#|;)")
+"""A wheel by its address: ``http://download.pytorch.org/whl/cu80/torch-0.3.0.post4-cp35-cp35m-linux_x86_64.whl``."""
 _LAST_FOR_PYTHON: dict[str, Release] = {
     "2.7": (1, 4),
     "3.5": (1, 5),
@@ -238,7 +241,7 @@ def _read(file: Path, read: _Reader, package: str, disk: Disk) -> list[str]:
         data = disk.read(file)
         if word not in data.lower() and not data.startswith(_WIDE):
             return []
-        return [line.strip() for line in read(_decoded(data), package)]
+        return [_WHEEL.sub(r"\1==\2", line.strip()) for line in read(_decoded(data), package)]
     except (OSError, ValueError, SyntaxError, RecursionError, AttributeError, TypeError):
         return []
 

@@ -535,3 +535,24 @@ model = Tagger.from_pretrained("bert-base-cased")
 )
 def test_the_forward_of_a_model_that_a_trainer_is_given(tmp_path: Path, trained: str, is_found: bool) -> None:
     assert bool(_found(tmp_path, OWN_MODEL.replace("{trained}", trained), "SPD305")) is is_found
+
+
+OWN_T5 = """
+import torch
+from transformers import {base}, T5Config, Trainer, TrainingArguments
+
+
+class Own({base}):
+    pass
+
+
+model = Own(T5Config.from_pretrained("config.json"))
+Trainer(model=model, args=TrainingArguments("out"), train_dataset=torch.load("rows.pt")).train()
+"""
+
+
+@pytest.mark.parametrize(("base", "is_named"), [("T5ForConditionalGeneration", True), ("BertForMaskedLM", False)])
+def test_an_own_model_derived_from_one_that_leaves_float16(tmp_path: Path, base: str, is_named: bool) -> None:
+    (found,) = _found(tmp_path, OWN_T5.replace("{base}", base), "SPD801")
+    assert found.fix is None or not is_named
+    assert ("leaves the range of float16" in found.advice) is is_named

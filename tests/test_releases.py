@@ -121,7 +121,8 @@ def train(model, loader, optimizer):
         loss.backward()
         optimizer.step()
         missed = F.mse_loss(output.sum(1), y.cuda().float())
-        print({read})
+        whole = model.loss(output, y)
+        {read}
 
 
 model = torch.nn.Linear(512, 512).cuda()
@@ -138,6 +139,8 @@ train(model, torch.utils.data.DataLoader(torch.load("rows.pt")), torch.optim.Ada
         ("F.mse_loss(output.sum(1), y.cuda().float(), reduction='none').data[0]", False),
         ("missed.item() if hasattr(missed, 'item') else missed.data[0]", False),
         ("torch.sum(*(output, 0)).data[0]", False),
+        ("whole.data[0]; (whole * len(x)).backward()", True),
+        ("whole.data[0]; (output * len(x)).sum().backward()", False),
     ],
 )
 def test_a_tensor_of_no_dimension_that_is_indexed_is_old(project: Project, read: str, is_old: bool) -> None:
@@ -145,3 +148,48 @@ def test_a_tensor_of_no_dimension_that_is_indexed_is_old(project: Project, read:
     project.configure("select = ['SPD502']\n")
     found = project.findings(project.write("train.py", OLD.format(read=read)))
     assert bool(found) is not is_old
+
+
+RANKED = """
+import torch
+import torch.nn.functional as F
+
+
+def accuracy(output, target, topk=(1,)):
+    _, pred = output.topk(max(topk), 1, True, True)
+    {turned}
+    correct = pred.eq(target.view(1, -1).expand_as(pred))
+    return [correct[:k].{flat}(-1).float().sum(0) for k in topk]
+
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        y = y.cuda()
+        output = model(x.cuda())
+        loss = F.cross_entropy(output, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        accuracy(output, y{asked})
+
+
+model = torch.nn.Linear(512, 512).cuda()
+train(model, torch.utils.data.DataLoader(torch.load("rows.pt")), torch.optim.Adam(model.parameters()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("turned", "flat", "asked", "is_old"),
+    [
+        ("pred = pred.t()", "view", ", topk=(1, 5)", True),
+        ("pred = pred.t()", "view", ", (5,)", True),
+        ("pred = pred.t()", "view", "", False),
+        ("pred = pred.t()", "reshape", ", topk=(1, 5)", False),
+        ("pred = pred.t().contiguous()", "view", ", topk=(1, 5)", False),
+    ],
+)
+def test_rows_of_what_was_transposed_are_no_view(project: Project, turned: str, flat: str, asked: str, is_old: bool) -> None:
+    """It raises since torch 1.7: the fused update of 2.0 is nothing for such a script."""
+    project.configure("select = ['SPD502']\n")
+    text = RANKED.replace("{turned}", turned).replace("{flat}", flat).replace("{asked}", asked)
+    assert bool(project.findings(project.write("train.py", text))) is not is_old

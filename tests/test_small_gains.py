@@ -391,6 +391,8 @@ DEEP = ", ".join(["nn.Conv{kind}(64, 64, 3)"] * 4)
         ("* PyTorch 1.0.1", "torch.backends.mps.is_available()", "warning"),
         ("* PyTorch 1.0.1+", "", "warning"),
         ("- [PyTorch 1.0.0](https://pytorch.org/)", "", "note"),
+        ("- pytorch 1.2.0, torchvision 0.4.0, cuda10", "", "note"),
+        ("2. CUDA 10.0, [PyTorch 1.2.0](https://pytorch.org/get-started/) (not tested with others)", "", "note"),
         ("* [Pytorch 1.1](https://pytorch.org/get-started/previous-versions/)", "", "note"),
         ("* [Pytorch 1.1](https://pytorch.org/)", "", "warning"),
         ("* [PyTorch](http://pytorch.org/) (0.3.1)", "", "note"),

@@ -21,6 +21,9 @@ def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("requirements.txt", "numpy\ntorch>=2.1  # the rest\n", (2, 1)),
         ("requirements.txt", "torch==2.0.1+cu118\n", (2, 0)),
+        ("requirements.txt", "http://a.org/whl/cu80/torch-0.3.0.post4-cp35-cp35m-linux_x86_64.whl\n", (0, 3)),
+        ("requirements.txt", "torch @ https://a.org/whl/torch-2.0.1%2Bcu118-cp310-cp310-linux_x86_64.whl ; a\n", (2, 0)),
+        ("requirements.txt", "https://a.org/torchvision-0.9.1-cp36-none-any.whl\ntorch==1.8.1\n", (1, 8)),
         ("requirements.txt", "torch~=2.2 ; python_version > '3.8'\n", (2, 2)),
         ("requirements.txt", "torch==1.13.*\n", (1, 13)),
         ("requirements.txt", "pytorch-lightning>=2.0\npytorch==1.3.1\n", (1, 3)),

@@ -489,3 +489,39 @@ def test_what_a_function_is_handed_to_call(tmp_path: Path, criterion: str, is_fo
     path.write_text(HANDED.replace("{criterion}", criterion))
     found = Engine(Settings(tmp_path, select=("SPD311",)), Registry.load(), asked=(path,)).check(path).diagnostics
     assert [each.line for each in found] == ([10] if is_found else [])
+
+
+MODES = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(64, 64)
+
+    def forward(self, x):
+        out = self.layer(x)
+        if {test}:
+            return out * 0 if (out > 0.5).sum().item() == 0 else out
+        return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "is_found"),
+    [
+        ("(not self.training) & (x.shape[0] > 1)", False),
+        ("not self.training and x.shape[0] > 1", False),
+        ("self.training & (x.shape[0] > 1)", True),
+        ("(not self.training) | (x.shape[0] > 1)", True),
+    ],
+)
+def test_what_a_module_asks_in_evaluation_alone(tmp_path: Path, test: str, is_found: bool) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "helper.py").write_text(MODES.replace("{test}", test))
+    path = tmp_path / "train.py"
+    text = BATCH.format("loss = model(batch['rows'].cuda()).mean()").split("    model.eval()")[0]
+    path.write_text(text)
+    found = Engine(Settings(tmp_path, select=("SPD311",)), Registry.load(), asked=(path,)).check(path).diagnostics
+    assert bool(found) is is_found

@@ -75,7 +75,10 @@ def refuse_half(one: Training, *, half: bool) -> None:
 
 
 def _told(script: Script, call: syntax.Call) -> str:
-    return f"{script.name(call.func)} {checkpoint(script, call)}"
+    """By what names a model goes: of what makes it, of the library's classes that its own derives from, its checkpoint's."""
+    definition = script.value(call).definition
+    bases = script.roles.calls.foreign_bases(definition) if definition is not None else ()
+    return f"{script.name(call.func)} {checkpoint(script, call)} {' '.join(bases)}"
 
 
 def refuse_manual(script: Script, module: syntax.BaseExpression) -> None:

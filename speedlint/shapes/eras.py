@@ -11,7 +11,8 @@ from speedlint.shapes import entry, extensions
 from speedlint.shapes.frameworks import releases
 from speedlint.solve.dtypes import is_scalar
 from speedlint.solve.flow import once
-from speedlint.torch.words import Role
+from speedlint.solve.unpacking import all_written
+from speedlint.torch.words import Frequency, Role
 
 if TYPE_CHECKING:
     from speedlint.ask.script import Script
@@ -34,6 +35,10 @@ _INDEXED_SCALAR = (0, 4)
 """Since torch 0.5, ``loss.data[0]`` raises an IndexError."""
 _PACKED_PAIR = (1, 0)
 """Since torch 1.1 a ``PackedSequence`` has four parts: ``values, sizes = pack_padded_sequence(...)`` raises a ValueError."""
+_VIEWED_ROWS = (1, 6)
+"""Since torch 1.7 a comparison keeps the strides of what it compares: ``correct[:5].view(-1)`` of ``pred.t().eq(...)`` raises
+a RuntimeError (pytorch issue 43998; run with torch 2.13)."""
+_VIEWS_ROWS = re.compile(rb"\[:\s*\w+\]\s*\.view\(\s*-\s*1")
 _PYTHON_2 = (1, 4)
 """The last release for Python 2."""
 _ASYNC_COPIES = (0, 4)
@@ -48,7 +53,7 @@ _BROUGHT: dict[Release, re.Pattern[bytes]] = {
 }
 """What code names that was carried over to a release, or written for it."""
 _ASKS = ("hasattr", "getattr", "torch.__version__", "packaging.version.parse", "packaging.version.Version")
-_MARKS = (b"torchtext", b"torch.utils.ffi", b"torch._six", b".data[0]", b"pack_padded_sequence", b"async")
+_MARKS = (b"torchtext", b"torch.utils.ffi", b"torch._six", b".data[0]", b"pack_padded_sequence", b"async", _VIEWS_ROWS)
 
 
 @once(None)
@@ -121,6 +126,8 @@ def _of_script(script: Script) -> Release | None:
         bounds.append(_ASYNC_COPIES)
     if any(_is_taken_in_two(script, call) for call in script.calls("torch.nn.utils.rnn.pack_padded_sequence")):
         bounds.append(_PACKED_PAIR)
+    if _VIEWS_ROWS.search(script.source.data) and any(_views_rows(script, call) for call in script.method_calls("view")):
+        bounds.append(_VIEWED_ROWS)
     return min(bounds, default=None)
 
 
@@ -194,6 +201,65 @@ def _indexes_loss(script: Script, node: syntax.Subscript) -> bool:
             if not isinstance(loss, syntax.Name):
                 return False
             run = (call.func.value for call in script.method_calls("backward") if isinstance(call.func, syntax.Attribute))
-            same = any(isinstance(each, syntax.Name) and each.value == loss.value for each in run)
-            return same and script.role(loss) is not Role.ARRAY
+            return any(_is_times(each, loss.value) for each in run) and script.role(loss) is not Role.ARRAY
+    return False
+
+
+def _is_times(expression: syntax.BaseExpression, name: str) -> bool:
+    """Whether an expression is a variable, or a multiple of it: ``(loss * len(batch)).backward()``."""
+    match expression:
+        case syntax.Name(value=value):
+            return value == name
+        case syntax.BinaryOperation(left=left, operator=syntax.Multiply() | syntax.Divide(), right=right):
+            return _is_times(left, name) or _is_times(right, name)
+    return False
+
+
+def _views_rows(script: Script, call: syntax.Call) -> bool:
+    """Whether a call flattens several rows of a comparison with what was transposed: ``correct[:k].view(-1)``, as the
+    accuracy among the best five does, where a step asks for more than the first."""
+    match call:
+        case syntax.Call(
+            func=syntax.Attribute(
+                value=syntax.Subscript(
+                    value=syntax.Name() as rows,
+                    slice=[syntax.SubscriptElement(slice=syntax.Slice(lower=None, upper=syntax.BaseExpression() as last))],
+                )
+            )
+        ) if not _is_chosen(script, call):
+            compared = _only(script, rows)
+            is_turned = isinstance(compared, syntax.Call) and _is_method(compared, "eq") and _is_turned(script, compared)
+            return is_turned and _may_be_several(script, last)
+    return False
+
+
+def _only(script: Script, name: syntax.BaseExpression) -> syntax.BaseExpression | None:
+    values = all_written(script.names.reaching(name)) if isinstance(name, syntax.Name) else []
+    return values[0] if len(values) == 1 else None
+
+
+def _is_method(call: syntax.BaseExpression | None, name: str) -> bool:
+    return isinstance(call, syntax.Call) and isinstance(call.func, syntax.Attribute) and call.func.attr.value == name
+
+
+def _is_turned(script: Script, compared: syntax.Call) -> bool:
+    assert isinstance(compared.func, syntax.Attribute)
+    turned = compared.func.value
+    return _is_method(turned if isinstance(turned, syntax.Call) else _only(script, turned), "t")
+
+
+def _may_be_several(script: Script, last: syntax.BaseExpression) -> bool:
+    """Whether a number of rows is more than one for a call that the program makes again and again: one that is written, or
+    one out of a tuple that is handed over."""
+    if isinstance(last, syntax.Integer):
+        return int(last.value, 0) > 1
+    for binding in script.names.reaching(last) if isinstance(last, syntax.Name) else ():
+        taken = script.names.reaching(binding.value) if isinstance(binding.value, syntax.Name) else []
+        for parameter in (each.node for each in taken if isinstance(each.node, syntax.Param)):
+            for place, given in script.values.passed(parameter):
+                is_often = given is not None and place.frequency(given) >= Frequency.EPOCH
+                if is_often and isinstance(given, syntax.Tuple | syntax.List):
+                    numbers = [each.value for each in given.elements if isinstance(each.value, syntax.Integer)]
+                    if any(int(each.value, 0) > 1 for each in numbers):
+                        return True
     return False

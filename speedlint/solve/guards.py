@@ -348,9 +348,12 @@ class Guards:
     @once(None)
     def _is_mode_needed(self, test: syntax.BaseExpression) -> bool | None:
         """Whether a condition holds in training mode only (True), in evaluation only (False), or may in both: it, or one
-        side of an ``and``, asks for the mode, also by a variable."""
+        side of an ``and`` or ``&``, asks for the mode, also by a variable."""
         match test:
-            case syntax.BooleanOperation(left=left, operator=syntax.And(), right=right):
+            case (
+                syntax.BooleanOperation(left=left, operator=syntax.And(), right=right)
+                | syntax.BinaryOperation(left=left, operator=syntax.BitAnd(), right=right)
+            ):
                 asked = self._is_mode_needed(left)
                 return asked if asked is not None else self._is_mode_needed(right)
             case syntax.Name() if len(given := all_written(self.script.names.reaching(test))) == 1:
