@@ -106,3 +106,47 @@ def test_a_method_that_each_heir_has_another_in_the_place_of(project: Project, b
     project.write("start.py", HEIRS.replace("BODY", body) + f"\n{more}\n{loops}")
     found = project.findings("--notes", path)
     assert [each["level"] for each in found] == [level]
+
+
+UNUSED = """
+import sys
+
+import torch
+from torch import nn
+
+
+class Copied(nn.Module):
+    def __init__(self, model):
+        super(Copied, self).__init__()
+        self.model = nn.DataParallel(model).cuda()
+
+    def __getattr__(self, name):
+        return getattr(self.model.module, name)
+
+
+model = nn.Sequential(*[nn.Linear(1024, 1024) for _ in range(8)])
+{made}
+model = nn.DataParallel(model).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in torch.utils.data.DataLoader(torch.load("rows.pt"), batch_size=64, num_workers=4):
+    loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "levels"),
+    [
+        ("# model = Copied(model)", ["note", "warning"]),
+        ("model = Copied(model) if sys.argv else model", ["warning", "warning"]),
+        ("wrapper = Copied", ["warning", "warning"]),
+        ("print(globals()[sys.argv[1]])", ["warning", "warning"]),
+    ],
+)
+def test_a_class_that_nothing_names(project: Project, made: str, levels: list[str]) -> None:
+    project.configure("select = ['SPD603']")
+    project.write("README.md", "# Training\n")
+    found = project.findings("--notes", project.write("train.py", UNUSED.replace("{made}", made)))
+    assert [each["level"] for each in found] == levels

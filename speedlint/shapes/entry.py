@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from speedlint.ask.script import Script
+from speedlint.disk import words
 from speedlint.facts import syntax
 from speedlint.solve import heirs
 from speedlint.solve.flow import once
@@ -16,6 +17,7 @@ _BY_NAME = (
     re.compile(rb"__dict__|\bfire\b|jsonargparse"),
 )
 """What calls a method by a name that is not written out."""
+_LOOKS_UP = frozenset("getattr vars locals globals eval exec".split())
 _INSTALLS = ("setup.py", "setup.cfg", "pyproject.toml")
 
 
@@ -70,7 +72,9 @@ def is_never_called(script: Script, node: syntax.Node) -> bool:
     module = script.source.module
     around = [up for up in script.source.ancestors(node) if script.source.parents.get(up) is module]
     function = around[0] if around else node
-    if isinstance(function, syntax.ClassDef) and _is_of_unnamed_method(script, function, node):
+    if isinstance(function, syntax.ClassDef) and (
+        _is_of_unnamed_method(script, function, node) or _is_unnamed_class(script, function)
+    ):
         return True
     if not isinstance(function, syntax.FunctionDef) or function.decorators:
         return is_left_out(script) and not _is_installed(script)
@@ -101,6 +105,33 @@ def _is_of_unnamed_method(script: Script, owner: syntax.ClassDef, node: syntax.N
     if not isinstance(method, syntax.FunctionDef) or method.decorators or method.name.value.startswith("__"):
         return False
     return _is_unnamed(script, method) or _is_overridden(script, method)
+
+
+@once(False)
+def _is_unnamed_class(script: Script, owner: syntax.ClassDef) -> bool:
+    """Whether nothing in its programs names a class, but what stands in it, and no other project may import it."""
+    name = owner.name.value
+    if owner.decorators or _is_installed(script) or script.program.is_for_notebooks(script, name):
+        return False
+    if any(each is not script for each in script.everywhere(words([name]))) or _may_be_looked_up(script):
+        return False
+    written = [each for each in script.source.of(syntax.Name) if each.value == name and each is not owner.name]
+    texts = (each for each in script.source.of(syntax.SimpleString) if name in str(each.evaluated_value))
+    return all(script.source.contains(owner, each) for each in (*written, *texts))
+
+
+@once(False)
+def _may_be_looked_up(script: Script) -> bool:
+    """Whether the program may take a class out of a module by a name that is not written out."""
+    if script.program.mentions(script, _BY_NAME[1]):
+        return True
+    for place in script.everywhere(_BY_NAME[0]):
+        for call in place.source.of(syntax.Call):
+            name = place.name(call.func)
+            is_of_module = bool(call.args) and place.name(call.args[0].value) is not None
+            if name in _LOOKS_UP and (name != "getattr" or is_of_module):
+                return True
+    return False
 
 
 @once(False)

@@ -36,8 +36,8 @@ _INDEXED_SCALAR = (0, 4)
 _PACKED_PAIR = (1, 0)
 """Since torch 1.1 a ``PackedSequence`` has four parts: ``values, sizes = pack_padded_sequence(...)`` raises a ValueError."""
 _VIEWED_ROWS = (1, 6)
-"""Since torch 1.7 a comparison keeps the strides of what it compares: ``correct[:5].view(-1)`` of ``pred.t().eq(...)`` raises
-a RuntimeError (pytorch issue 43998; run with torch 2.13)."""
+"""Since torch 1.7 a comparison keeps the strides of what it compares: ``correct[:5].view(-1)`` of ``pred.t().eq(...)``
+raises a RuntimeError (pytorch issue 43998; run with torch 2.13)."""
 _VIEWS_ROWS = re.compile(rb"\[:\s*\w+\]\s*\.view\(\s*-\s*1")
 _PYTHON_2 = (1, 4)
 """The last release for Python 2."""
