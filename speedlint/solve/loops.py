@@ -84,6 +84,9 @@ _DECIDING = bytes(
     or kind in (syntax.Else, syntax.ExceptHandler, syntax.IfExp, syntax.BooleanOperation, syntax.Lambda)
 )
 """What decides how often a part of it runs: all parts of anything else run as often as it does."""
+_STEPS_BY_NAME = _STEP_METHODS | {"validation_step", "val_step", "valid_step", "eval_step"}
+_DEPTH = 4
+"""Calls between a step and what is seen to begin them."""
 _CALLED_IN_STEPS = _STEP_METHODS | library.HOOK_NAMES | {"forward"}
 
 
@@ -282,7 +285,30 @@ class Loops:
                 break
         if found is Frequency.EVAL_STEP and operations.is_backward(self.script, function):
             return Frequency.ONCE
+        if found is Frequency.ONCE and function.name.value in _STEPS_BY_NAME and self._is_unseen(function, _DEPTH):
+            return self._by_name(function)
         return found
+
+    def _by_name(self, function: syntax.FunctionDef) -> Frequency:
+        """How often a method runs that is called as a step is, where what drives it is out of sight: one that takes a step
+        itself, and what evaluates beside it."""
+        owner, is_step = self.script.names.owner(function), function.name.value in _STEP_METHODS
+        if owner is None:
+            return Frequency.ONCE
+        if is_step:
+            return Frequency.STEP if self.function_does(function, Does.OPTIMIZER_STEP) else Frequency.ONCE
+        method = self.script.roles.calls.method
+        steps = (method(Definition(self.script, owner), name) for name in sorted(_STEP_METHODS))
+        takes = any(each is not None and _takes_step(each) for each in steps)
+        return Frequency.EVAL_STEP if takes else Frequency.ONCE
+
+    def _is_unseen(self, function: syntax.FunctionDef, depth: int) -> bool:
+        """Whether all that is seen to call a function stands in functions that nothing is seen to call."""
+        for place, call in self.script.call_sites(function):
+            around = place.function(call)
+            if around is None or not depth or not place.loops._is_unseen(around, depth - 1):
+                return False
+        return True
 
     def _runs_by(self, function: syntax.FunctionDef, script: Script, call: syntax.Call) -> Frequency:
         """How often a call runs a function. Where it runs one of several, and this one takes many steps of the training, the
@@ -756,3 +782,9 @@ class Loops:
         parts = [element, *filter(None, element.items)]
         parts += [inner for part in parts for inner in part.items if inner is not None]
         return any(part.role is Role.BATCH for part in parts)
+
+
+def _takes_step(method: Definition) -> bool:
+    """Whether a method steps an optimizer, in no loop of its own."""
+    node = method.node
+    return isinstance(node, syntax.FunctionDef) and bool(method.script.loops.function_does(node, Does.OPTIMIZER_STEP))
