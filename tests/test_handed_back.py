@@ -69,3 +69,48 @@ def test_networks_that_a_helper_gives_back(project: Project, body: str, made: st
     text = FACTORS.format(body=body, made=made)
     levels = [each["level"] for each in project.findings("--notes", project.write("train.py", text))]
     assert ("warning" in levels) is is_found
+
+
+WRAPPED = """
+import torch
+from torch import nn
+from tqdm import tqdm as bar
+
+
+def tqdm(*args, **kwargs):
+    return bar(*args, **kwargs)
+
+
+class Meter:
+    def __init__(self, kept=None):
+        self.total, self.kept = 0.0, kept
+
+    def update(self, losses):
+        for name, value in losses.items():
+            self.total += value.item() if torch.is_tensor(value) else value
+
+
+class Trainer:
+    def __init__(self, net):
+        self.net = net
+        self.make = lambda kept=None: Meter(kept)
+        self.optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def run(self, loader):
+        meter, steps = self.make(), tqdm(loader)
+        for number, batch in enumerate(steps):
+            loss = self.net(batch["rows"].float().to("cuda")).mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            meter.update({"loss": loss})
+
+
+Trainer(nn.Linear(512, 512).cuda()).run(torch.utils.data.DataLoader(torch.load("rows.pt"), num_workers=4, pin_memory=True))
+"""
+
+
+def test_a_wrapper_of_ones_own_around_a_bar_and_a_lambda_that_an_object_keeps(project: Project) -> None:
+    project.configure("select = ['SPD205', 'SPD301']")
+    found = project.findings(project.write("train.py", WRAPPED))
+    assert {each["code"] for each in found} == {"SPD205", "SPD301"}

@@ -198,6 +198,9 @@ class Calls:
                 if not all(_entries(table) and _stays_as_written(script, table) for script, table in tables):
                     return []
                 return [(script, each) for script, table in tables for each in _entries(table)]
+            case syntax.Attribute():
+                given = list(self.roles.origins(function))
+                return given if all(isinstance(each, syntax.Lambda) for _, each in given) else []
             case syntax.Call():
                 callee = self.script.definition(function.func)
                 is_function = callee is not None and isinstance(callee.node, syntax.FunctionDef)
@@ -500,7 +503,11 @@ class Calls:
         return ARRAY if dotted.startswith(("numpy.", "scipy.", "sklearn.", "cv2.", "skimage.")) else UNKNOWN
 
     def _first(self, call: syntax.Call) -> Value | None:
-        return self.roles.evaluate(call.args[0].value) if call.args else UNKNOWN
+        """What a call is handed first, also as the first of ``*args``."""
+        given = self.roles.evaluate(call.args[0].value) if call.args else UNKNOWN
+        if given is None or not call.args or call.args[0].star != "*" or given.role is not Role.SEQUENCE:
+            return given
+        return given.items[0] if given.items else given.element or UNKNOWN
 
     def _of_builtin(self, call: syntax.Call, name: str) -> Value | None:
         if name in _NUMBERS:
