@@ -1414,7 +1414,7 @@ class Roles:
     def parts_of(self, call: syntax.Call, path: Path) -> Iterator[tuple[Script, syntax.BaseExpression]]:
         """What a path leads to in each result of the project's function that a call runs; nothing where one of them is not
         written out that far."""
-        callee = self.script.definition(call.func)
+        callee = self.script.definition(call.func) or self.callee(call)
         if callee is None or not isinstance(callee.node, syntax.FunctionDef):
             return
         parts = [part(result, path) for result in returned(callee)]

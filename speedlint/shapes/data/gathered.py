@@ -65,8 +65,8 @@ def _taken(script: Script, node: syntax.BaseExpression, depth: int) -> Gathered 
         case syntax.Subscript(value=holder):
             is_held = _is_of_host(script, holder) and _outlives_step(script, holder)
             return Gathered(holder) if is_held and _takes_several(script, node) else None
-        case syntax.Call(args=[syntax.Arg(value=inner, star="")]) if script.name(node.func) in _COPIES:
-            return _taken(script, inner, depth)
+        case syntax.Call(args=[syntax.Arg(value=inner, star=""), *rest]) if script.name(node.func) in _COPIES:
+            return _taken(script, inner, depth) if all(each.keyword is not None for each in rest) else None
         case syntax.ListComp(for_in=syntax.CompFor(iter=part, inner_for_in=None)) if _is_of_each(script, node):
             return _of_part(script, part)
         case syntax.Call(args=[_, syntax.Arg(value=part, star="")]) if script.is_call_to(node, "map"):
@@ -78,7 +78,20 @@ def _taken(script: Script, node: syntax.BaseExpression, depth: int) -> Gathered 
                 made = _generated(script, node, bindings[0])
                 return Gathered(made, are_given=True) if made is not None else None
             given = written(bindings[0])
-            return _taken(script, given, depth - 1) if given is not None else None
+            return _taken(script, given, depth - 1) if given is not None else _handed_back(script, bindings[0], depth - 1)
+    return None
+
+
+def _handed_back(script: Script, binding: Binding, depth: int) -> Gathered | None:
+    """What a method of a memory of the project's own takes out of it, of which a variable is one part:
+    ``states, actions = memory.sample(64)``."""
+    match binding.value:
+        case syntax.Call(func=syntax.Attribute(value=holder)) as call if binding.path:
+            parts = list(script.roles.parts_of(call, binding.path))
+            taken = [_taken(place, part, depth) for place, part in parts]
+            known = [each for each in taken if each is not None]
+            if known and len(known) == len(taken):
+                return Gathered(holder, are_transitions=any(each.are_transitions for each in known))
     return None
 
 
@@ -123,6 +136,11 @@ def _transitions(script: Script, node: syntax.BaseExpression) -> syntax.BaseExpr
             elt=syntax.Attribute(value=syntax.Name(value=each)) | syntax.Subscript(value=syntax.Name(value=each)),
             for_in=syntax.CompFor(target=syntax.Name(value=target), iter=whole, inner_for_in=None),
         ) if each == target:
+            drawn = whole
+        case syntax.ListComp(
+            elt=syntax.Name(value=each),
+            for_in=syntax.CompFor(target=syntax.Tuple() as target, iter=whole, inner_for_in=None),
+        ) if any(name.value == each for name in script.source.inside(target, syntax.Name)):
             drawn = whole
     return drawn if drawn is not None and _is_drawn(script, drawn, _DEPTH) else None
 
