@@ -150,3 +150,31 @@ def test_a_class_that_nothing_names(project: Project, made: str, levels: list[st
     project.write("README.md", "# Training\n")
     found = project.findings("--notes", project.write("train.py", UNUSED.replace("{made}", made)))
     assert [each["level"] for each in found] == levels
+
+
+TRAINER = """
+from torch.nn import functional
+
+
+class Trainer:
+    def __init__(self, model, optimizer, loader):
+        self.model, self.optimizer, self.loader = model.cuda(), optimizer, loader
+
+    def train(self, epochs):
+        for _ in range(epochs):
+            for x, y in self.loader:
+                loss = functional.mse_loss(self.model(x.cuda()), y.cuda())
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+                print(loss.item())
+"""
+
+
+def test_a_class_of_a_module_that_no_start_is_seen_to_import(project: Project) -> None:
+    """What a start puts on the path at run time leads it to a module, in which nothing names the class."""
+    project.configure("select = ['SPD301']")
+    project.write("README.md", "# Training\n")
+    project.write("bin/start.py", "import sys\nsys.path.append(sys.argv[1])\nfrom trainer import Trainer\nTrainer(*sys.argv)\n")
+    found = project.findings("--notes", project.write("parts/trainer.py", TRAINER))
+    assert [each["level"] for each in found] == ["warning"]

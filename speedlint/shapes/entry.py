@@ -109,11 +109,14 @@ def _is_of_unnamed_method(script: Script, owner: syntax.ClassDef, node: syntax.N
 
 @once(False)
 def _is_unnamed_class(script: Script, owner: syntax.ClassDef) -> bool:
-    """Whether nothing in its programs names a class, but what stands in it, and no other project may import it."""
+    """Whether nothing in its programs names a class of a script that starts where it stands, but what stands in it, and no
+    other project may import it."""
     name = owner.name.value
-    if owner.decorators or _is_installed(script) or script.program.is_for_notebooks(script, name):
+    if not is_entry(script) or script.program.is_imported(script) or script.program.is_for_notebooks(script, name):
         return False
-    if any(each is not script for each in script.everywhere(words([name]))) or _may_be_looked_up(script):
+    if owner.decorators or _is_installed(script) or _may_be_looked_up(script):
+        return False
+    if any(each is not script for each in script.everywhere(words([name]))):
         return False
     written = [each for each in script.source.of(syntax.Name) if each.value == name and each is not owner.name]
     texts = (each for each in script.source.of(syntax.SimpleString) if name in str(each.evaluated_value))
