@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from speedlint.ask.script import Script
 from speedlint.disk import words
 from speedlint.facts import syntax
-from speedlint.solve import heirs
+from speedlint.solve import heirs, off
 from speedlint.solve.flow import once
 from speedlint.solve.terms import Definition
 
@@ -17,7 +17,6 @@ _BY_NAME = (
     re.compile(rb"__dict__|\bfire\b|jsonargparse"),
 )
 """What calls a method by a name that is not written out."""
-_LOOKS_UP = frozenset("getattr vars locals globals eval exec".split())
 _INSTALLS = ("setup.py", "setup.cfg", "pyproject.toml")
 
 
@@ -114,27 +113,13 @@ def _is_unnamed_class(script: Script, owner: syntax.ClassDef) -> bool:
     name = owner.name.value
     if not is_entry(script) or script.program.is_imported(script) or script.program.is_for_notebooks(script, name):
         return False
-    if owner.decorators or _is_installed(script) or _may_be_looked_up(script):
+    if owner.decorators or _is_installed(script) or off.may_be_looked_up(script):
         return False
     if any(each is not script for each in script.everywhere(words([name]))):
         return False
     written = [each for each in script.source.of(syntax.Name) if each.value == name and each is not owner.name]
     texts = (each for each in script.source.of(syntax.SimpleString) if name in str(each.evaluated_value))
     return all(script.source.contains(owner, each) for each in (*written, *texts))
-
-
-@once(False)
-def _may_be_looked_up(script: Script) -> bool:
-    """Whether the program may take a class out of a module by a name that is not written out."""
-    if script.program.mentions(script, _BY_NAME[1]):
-        return True
-    for place in script.everywhere(_BY_NAME[0]):
-        for call in place.source.of(syntax.Call):
-            name = place.name(call.func)
-            is_of_module = bool(call.args) and place.name(call.args[0].value) is not None
-            if name in _LOOKS_UP and (name != "getattr" or is_of_module):
-                return True
-    return False
 
 
 @once(False)

@@ -33,6 +33,10 @@ _MACHINE = re.compile(
 """Options by which a run is told of its machine, or by a launcher: who has several GPUs, or any, sets them."""
 _TRUE = frozenset({"true", "t", "yes", "y", "on", "1", ""})
 _NUMBERS: dict[str, Callable[[str], object]] = {"int": int, "float": float}
+_LOOKS_UP = frozenset("getattr vars locals globals eval exec".split())
+_BY_NAME = re.compile(rb"(?<![\w.])(?:getattr|vars|locals|globals|eval|exec)\(")
+_MAKES_BY_NAME = re.compile(rb"__dict__|\bfire\b|jsonargparse|LightningCLI|instantiate\(")
+"""What makes an object of a class by a name that is not written out in a program's code."""
 _TELL_OF = frozenset("print getattr hasattr isinstance callable repr str type id help len".split())
 _BACKWARD = b".backward("
 _MOST_CALLERS = 8
@@ -98,14 +102,79 @@ def is_of_unmade(script: Script, method: syntax.Node) -> bool:
     if init is None or init.node is method or init.script is not script or not isinstance(init.node, syntax.FunctionDef):
         return False
     ways = [way for way in script.call_sites(init.node) if not _is_of_unused(*way)]
-    is_own = script.names.owner(init.node) is owner
-    return is_own and 0 < len(ways) <= _MOST_CALLERS and all(_is_way_left_out(*way, False) for way in ways)
+    if script.names.owner(init.node) is not owner or not 0 < len(ways) <= _MOST_CALLERS:
+        return False
+    return all(_is_way_left_out(*way, False) for way in ways) and is_only_called(script, owner)
 
 
 def _is_of_unused(script: Script, call: syntax.Call) -> bool:
     """Whether a call stands in the constructor of a class that nothing in the project makes an object of."""
     function = script.function(call)
-    return function is not None and function.name.value == "__init__" and not script.call_sites(function)
+    if function is None or function.name.value != "__init__" or script.call_sites(function):
+        return False
+    owner = script.names.owner(function)
+    return owner is not None and is_only_called(script, owner)
+
+
+@once(False)
+def is_only_called(script: Script, owner: syntax.ClassDef) -> bool:
+    """Whether nothing makes an object of a class, or of one that derives from it, but calls of it by its name: no method of
+    its own or of a base, no function that it is handed to, no registry, and nothing that looks it up."""
+    name = owner.name.value
+    if owner.decorators or may_be_looked_up(script) or script.program.is_for_notebooks(script, name):
+        return False
+    if any(each.value in ("cls", "__class__") for each in script.source.inside(owner, syntax.Name)):
+        return False
+    if any(script.is_call_to(call, "type") for call in script.source.inside(owner, syntax.Call)):
+        return False
+    places = script.everywhere(frozenset((name.encode(),)))
+    return all(_is_called_or_told(place, each, owner) for place in places for each in _mentions(place, name))
+
+
+def _mentions(script: Script, name: str) -> Iterator[syntax.Node]:
+    yield from (each for each in script.source.of(syntax.Name) if each.value == name)
+    yield from (each for each in script.source.of(syntax.SimpleString) if each.evaluated_value == name)
+
+
+def _is_called_or_told(script: Script, mention: syntax.Node, owner: syntax.ClassDef) -> bool:
+    """Whether what holds the name of a class calls it, imports it by that name, derives from it a class of which the same
+    holds, asks whether something is of it, or is a part of it."""
+    parents = script.source.parents
+    held = parents.get(mention)
+    if script.source.contains(owner, mention):
+        return True
+    while isinstance(held, syntax.Attribute) and held.attr is mention:
+        mention, held = held, parents.get(held)
+    match held:
+        case syntax.Call(func=func):
+            return func is mention
+        case syntax.ImportAlias():
+            return held.asname is None
+        case syntax.ClassDef():
+            return held.name is mention
+        case syntax.Arg() if isinstance(parents.get(held), syntax.ClassDef):
+            heir = parents[held]
+            return isinstance(heir, syntax.ClassDef) and is_only_called(script, heir)
+        case syntax.Arg():
+            call = parents.get(held)
+            return isinstance(call, syntax.Call) and script.name(call.func) in _TELL_OF
+        case syntax.Annotation():
+            return True
+    return False
+
+
+@once(False)
+def may_be_looked_up(script: Script) -> bool:
+    """Whether the program may take a class out of a module by a name that is not written out."""
+    if script.program.mentions(script, _MAKES_BY_NAME):
+        return True
+    for place in script.everywhere(_BY_NAME):
+        for call in place.source.of(syntax.Call):
+            name = place.name(call.func)
+            is_of_module = bool(call.args) and place.name(call.args[0].value) is not None
+            if name in _LOOKS_UP and (name != "getattr" or is_of_module):
+                return True
+    return False
 
 
 @once(True)

@@ -106,7 +106,8 @@ def _in_function(
         return
     if any(call_of.function(call) is node for call_of, call in chain):
         return
-    if not _may_hide(*function, _DEEPEST - len(chain), find):
+    depth = _DEEPEST - len(chain)
+    if not _may_hide(*function, depth, find) and not _may_hand_hidden(function, *chain[-1], depth, find):
         return
     frame = Folding().called(outer, chain[-1][1], function)
 
@@ -129,6 +130,15 @@ def _taken(script: Script, function: syntax.FunctionDef, call: syntax.Call) -> s
     bindings = script.names.reaching(call.func) if isinstance(call.func, syntax.Name) else []
     taken = bindings[0].node if len(bindings) == 1 else None
     return taken if isinstance(taken, syntax.Param) and script.source.contains(function.params, taken) else None
+
+
+def _may_hand_hidden(function: Definition, caller: Script, by: syntax.Call, depth: int, find: Find[What]) -> bool:
+    """Whether one call of a function hands over a function that it calls, and that holds a slow place."""
+    script, node = function.script, function.node
+    if depth <= 0 or not isinstance(node, syntax.FunctionDef):
+        return False
+    own = (call for call in script.source.inside(node.body, syntax.Call) if script.function(call) is node)
+    return any(_may_hide(*handed, depth - 1, find) for call in own for handed in _handed(function, call, caller, by))
 
 
 def _handed(function: Definition, call: syntax.Call, caller: Script, by: syntax.Call) -> list[Definition]:
@@ -157,9 +167,11 @@ def _may_hide(script: Script, function: syntax.Node, depth: int, find: Find[What
     if find(script, function):
         return True
     calls = [call for call in script.source.inside(function.body, syntax.Call) if script.function(call) is function]
-    if depth > 0 and any(_taken(script, function, call) is not None for call in calls):
-        return True
-    return depth > 0 and any(_may_hide(*callee, depth - 1, find) for call in calls for callee in _callees(script, call))
+    return depth > 0 and any(
+        _may_hide(*callee, depth - 1, find) or _may_hand_hidden(callee, script, call, depth - 1, find)
+        for call in calls
+        for callee in _callees(script, call)
+    )
 
 
 def _product(left: int | None, right: int | None) -> int | None:
