@@ -170,8 +170,10 @@ def of_modules(found: Iterable[Root]) -> str | None:
 @once(None)
 def _of_module(script: Script, module: syntax.Node) -> str | None:
     parts = _parts(script, module)
-    if _runs_cells_in_loop(parts) or _goes_through_time(parts):
+    if _runs_cells_in_loop(parts):
         return "the step goes through time in Python, with hundreds of kernels"
+    if _goes_along_tensor(parts):
+        return "the step runs a module on one slice of a tensor after the other, with hundreds of kernels"
     if _convolves_volumes(parts):
         return "the step convolves volumes"
     return None
@@ -197,8 +199,8 @@ def _runs_cells_in_loop(parts: list[Root]) -> bool:
     )
 
 
-def _goes_through_time(parts: list[Root]) -> bool:
-    """Whether code runs a module on one step of a tensor after the other: ``for t in range(x.shape[1]): cell(x[:, t])``."""
+def _goes_along_tensor(parts: list[Root]) -> bool:
+    """Whether code runs a module on one slice of a tensor after the other: ``for t in range(x.shape[1]): cell(x[:, t])``."""
     return any(
         _takes_slices(place, loop) and place.frequency(loop) is Frequency.STEP and _runs_same(place, loop)
         for place, node in parts

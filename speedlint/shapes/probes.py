@@ -50,7 +50,8 @@ def serves_probe(script: Script, optimizer: syntax.Call) -> bool:
     match statement:
         case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Name() as name)]) if function is not None and steps:
             is_timed = any(script.function(call) is function for call in script.calls(*CLOCKS))
-            tries_out = all(is_probe(step) or (is_timed and _feeds_new(script, step)) for step in steps)
+            may_time = is_timed and not _keeps(script)
+            tries_out = all(is_probe(step) or (may_time and _feeds_new_alone(script, step)) for step in steps)
             return tries_out and all(_is_dropped(step, name, _OPTIMIZER_METHODS) for step in steps)
     return False
 
@@ -65,6 +66,17 @@ def is_in_benchmark(script: Script, node: syntax.Node) -> bool:
         return False
     steps = [step for step in training_steps(script) if script.source.contains(loop, step.backward)]
     return any(_feeds_new(script, step) for step in steps)
+
+
+def _feeds_new_alone(script: Script, step: Step) -> bool:
+    """Whether a step feeds a module nothing but new tensors, in no loop over a loader."""
+    loops = (up for up in script.source.ancestors(step.backward) if isinstance(up, syntax.For))
+    return _feeds_new(script, step) and not any(map(script.loops.iterates_loader, loops))
+
+
+def _keeps(script: Script) -> bool:
+    """Whether a script may keep what it trains."""
+    return any(mark in script.source.data for mark in _KEEPS)
 
 
 def _feeds_new(script: Script, step: Step) -> bool:
@@ -106,9 +118,8 @@ def _holds_tensors(script: Script, written: syntax.List) -> bool:
 def _only_times(script: Script) -> bool:
     """Whether a script waits for the GPU to read the clock, takes a handful of steps in all, and keeps nothing of what
     these train."""
-    is_kept = any(mark in script.source.data for mark in _KEEPS)
     is_timed = any(True for _ in script.calls("torch.cuda.synchronize")) and any(True for _ in script.calls(*CLOCKS))
-    return not is_kept and is_timed and _trains_little(script)
+    return not _keeps(script) and is_timed and _trains_little(script)
 
 
 def _is_timed(script: Script, node: syntax.Node) -> bool:

@@ -47,6 +47,8 @@ _MAKES_ONE = frozenset({"from_pretrained", "from_config"})
 SAME_MODULE = frozenset("train eval half float double bfloat16 type requires_grad_ apply share_memory to_empty".split())
 """The methods of a module that return it, beside those that move it."""
 _NOTHING_RUN: frozenset[syntax.Node] = frozenset()
+_LABELS = frozenset("labels label targets target start_positions end_positions".split())
+"""What a training hands a model's ``forward``, and what uses it does not."""
 _HOLDS_STEPS = (b".backward(", b"no_grad", b"inference_mode")
 CALLED_AS = ("forward", "__call__")
 """The methods that a call of an object runs."""
@@ -869,14 +871,18 @@ class Calls:
 
     @once(_NOTHING_RUN)
     def _run_by_trainers(self) -> frozenset[syntax.Node]:
-        """Each ``forward`` of the models that the program gives a ``Trainer`` of transformers."""
+        """Each ``forward`` of the models that the program gives a ``Trainer`` of transformers, not to evaluate alone; none
+        that ends in another way without its labels, which a training has."""
         found: set[syntax.Node] = set()
         for place in self.script.everywhere(b"Trainer"):
             for call in place.roles.calls.made_of(library.HUGGING_FACE_TRAINERS):
+                asked = {last_name(each.func) for _, each in self.script.calls_on(call, "train", "evaluate", "predict")}
+                if asked and "train" not in asked:
+                    continue
                 model = place.argument(call, "model", 0)
                 for value in place.roles.chosen(model) if model is not None else ():
                     run = self.method(value.definition, "forward") if value.definition is not None else None
-                    found |= {run.node} if run is not None else set()
+                    found |= {run.node} if run is not None and not _parts_by_labels(run) else set()
         return frozenset(found)
 
     def lineage(self, definition: Definition, depth: int = 0) -> Iterator[Definition]:
@@ -1192,6 +1198,18 @@ def _mixes_numbers(one: Value, other: Value) -> bool:
         return one.role in _TENSORS or other.role in _TENSORS
     parts = zip((*one.items, one.element), (*other.items, other.element), strict=False)
     return any(_mixes_numbers(first, second) for first, second in parts if first is not None and second is not None)
+
+
+def _parts_by_labels(forward: Definition) -> bool:
+    """Whether a ``forward`` does something else where it has no labels, or returns before its end where it has them."""
+    for branch in forward.script.source.inside(forward.node, syntax.If):
+        named = {each.value for each in forward.script.source.inside(branch.test, syntax.Name)} - {"None"}
+        if named.isdisjoint(_LABELS) or not isinstance(forward.node, syntax.FunctionDef):
+            continue
+        returns = next(iter(forward.script.source.inside(branch.body, syntax.Return)), None) is not None
+        if (returns or branch.orelse is not None) and named <= _LABELS:
+            return True
+    return False
 
 
 def _hands_first_on(init: Definition) -> bool:

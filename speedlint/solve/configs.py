@@ -292,12 +292,15 @@ def most(script: Script, expression: syntax.Node) -> int | None:
 
 def alike(script: Script, expression: syntax.Node) -> object:
     """What a project's configurations, the nearest ones that have it, all say under the key by which an expression is read,
-    ``config["workers"]`` or ``cfg.workers``; None where they differ, none has it, or a command passes another value. An
-    estimate, as ``most`` is."""
+    ``config["workers"]`` or ``cfg.workers``; None where they differ, none has it, a command passes another value, or the
+    program has an option of that name, or sets it. An estimate, as ``most`` is."""
     from speedlint.solve import shipped
 
     key, overridden = _key(expression), shipped.overridden(script)
     if key is None or overridden is None or key in overridden:
+        return None
+    name = re.escape(key.encode())
+    if script.program.mentions(script, re.compile(rb"--" + name + rb"\b|[.\[]['\"]?" + name + rb"['\"]?\]?\s*=(?!=)")):
         return None
     found = nearest(script, key)
     return found[0] if len(found) == 1 else None

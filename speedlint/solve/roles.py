@@ -68,6 +68,8 @@ _COLLATE_FN = 6
 """Where a ``DataLoader`` takes its ``collate_fn`` by position."""
 _HOST_BATCH = Value(Role.BATCH, Place.HOST, assumed=True)
 _GRAPH = Value(Role.BATCH, Place.HOST)
+_OF_TENSORS = frozenset("T H mT mH data dtype device grad real imag".split())
+"""What a tensor holds beside numbers."""
 _CASTS = frozenset({"float", "double", "long", "int", "contiguous", "requires_grad_"})
 _DEEPEST_DEVICE = 4
 _MOST_ORIGINS = 100
@@ -212,25 +214,34 @@ class Roles:
         return self._base_of(name) or found if is_hidden else found
 
     def _is_moved_above(self, name: syntax.Name) -> bool:
-        """Whether a line above moves what a name stands for to a device by itself, ``batch.to(device)``: what comes of it is
-        thrown away, so that it moves its parts, as a batch of graphs does."""
+        """Whether a line above, in a block around, moves what a name stands for to a device by itself, ``batch.to(device)``:
+        what comes of it is thrown away, so that it moves its parts, as a batch of graphs does, and no tensor."""
         script, bindings = self.script, self.script.names.reaching(name)
-        parents, order = script.source.parents, script.source.order
-        for use in script.names.uses(name):
-            held = parents[use]
-            if not isinstance(held, syntax.Attribute) or held.attr.value not in ("to", "cuda") or order[use] >= order[name]:
+        source, parents, order = script.source, script.source.parents, script.source.order
+        of_same = [
+            use
+            for use in script.names.uses(name)
+            if script.names.reaching(use) == bindings and script.function(use) is script.function(name)
+        ]
+        held = {use: up for use in of_same if isinstance(up := parents[use], syntax.Attribute)}
+        if not any(self._is_own_part(attribute) for attribute in held.values()):
+            return False
+        for use, attribute in held.items():
+            if attribute.attr.value not in ("to", "cuda") or order[use] >= order[name]:
                 continue
-            call = parents[held]
-            if not isinstance(call, syntax.Call) or call.func is not held or not isinstance(parents[call], syntax.Expr):
+            call = parents[attribute]
+            if not isinstance(call, syntax.Call) or call.func is not attribute or not isinstance(parents[call], syntax.Expr):
                 continue
-            is_of_same = script.names.reaching(use) == bindings and script.function(use) is script.function(name)
-            if (
-                is_of_same
-                and not script.source.contains(call, name)
-                and self.calls.place_of_move(call, Place.HOST) is not Place.HOST
-            ):
+            is_around = source.contains(parents[source.statement(call)], name) and not source.contains(call, name)
+            if is_around and self.calls.place_of_move(call, Place.HOST) is not Place.HOST:
                 return True
         return False
+
+    def _is_own_part(self, attribute: syntax.Attribute) -> bool:
+        """Whether an attribute is a part of what is no tensor: no method that is called, and nothing that a tensor tells."""
+        name, call = attribute.attr.value, self.script.source.parents[attribute]
+        is_called = isinstance(call, syntax.Call) and call.func is attribute
+        return not is_called and name not in library.NUMBER_ATTRIBUTES | _OF_TENSORS and not name.startswith("is_")
 
     def _base_of(self, name: syntax.Name) -> Value | None:
         """The class that a name derives from by the condition that it stands under: ``if issubclass(kind, Trainer)``."""
@@ -1414,7 +1425,9 @@ class Roles:
     def parts_of(self, call: syntax.Call, path: Path) -> Iterator[tuple[Script, syntax.BaseExpression]]:
         """What a path leads to in each result of the project's function that a call runs; nothing where one of them is not
         written out that far."""
-        callee = self.script.definition(call.func) or self.callee(call)
+        callee = self.script.definition(call.func)
+        if callee is None and self.script.role(call.func) is not Role.MODULE:
+            callee = self.callee(call)
         if callee is None or not isinstance(callee.node, syntax.FunctionDef):
             return
         parts = [part(result, path) for result in returned(callee)]

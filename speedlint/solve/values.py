@@ -394,7 +394,7 @@ class Values:
                 definition = self.script.definition(base.func) or self.script.callee(base)
                 if definition is not None and isinstance(definition.node, syntax.ClassDef):
                     return [(self.script, base)] if base.args else [(definition.script, definition.node)]
-                if definition is not None:
+                if definition is not None and not _sets_by_name(definition):
                     for result in returned(definition):
                         found += definition.script.values.settings(result, seen)
             case syntax.Name() | syntax.Attribute():
@@ -713,6 +713,22 @@ def _hands_all_on(script: Script, call: syntax.Call) -> bool:
         return False
     handed = [script.names.reaching(arg.value) if isinstance(arg.value, syntax.Name) else [] for arg in call.args]
     return all([each.node for each in bound] == [star] for bound, star in zip(handed, stars, strict=True))
+
+
+def _sets_by_name(definition: Definition) -> bool:
+    """Whether a function puts values into an object by names that are not written out, such as a file's:
+    ``vars(args).update(read)`` or ``setattr(args, key, value)``."""
+    place = definition.script
+    for call in place.source.inside(definition.node, syntax.Call):
+        match call:
+            case syntax.Call(func=syntax.Name(value="setattr"), args=[_, syntax.Arg(value=key), *_]):
+                if not isinstance(key, syntax.SimpleString):
+                    return True
+            case syntax.Call(func=syntax.Attribute(value=held, attr=syntax.Name(value="update"))):
+                is_dict = isinstance(held, syntax.Attribute) and held.attr.value == "__dict__"
+                if is_dict or place.is_call_to(held, "vars"):
+                    return True
+    return False
 
 
 def returned(definition: Definition) -> Iterator[syntax.BaseExpression]:

@@ -154,8 +154,8 @@ def is_made_elsewhere(script: Script) -> bool:
 
 
 def _may_train(script: Script) -> bool:
-    """Whether a script takes training steps, or imports a file with a loop that does."""
-    if script.loops.takes_steps():
+    """Whether a script takes training steps, has a ``Trainer`` take them, or imports a file with a loop that does."""
+    if script.loops.takes_steps() or any(script.roles.calls.made_of(library.TRAINERS)):
         return True
     trainings = (place for place in script.everywhere(b"backward(") if place.loops.trains)
     return any(script.key in script.program.upward_files(place) for place in trainings)
