@@ -238,3 +238,40 @@ main()
 def test_a_training_on_samples_that_it_draws(project: Project, end: str, is_told: bool) -> None:
     project.configure("select = ['SPD502']")
     assert bool(project.findings("--notes", project.write("train.py", SAMPLED.replace("{end}", end)))) is is_told
+
+
+KEPT = """
+import os
+import pickle
+
+import torch
+from torch import nn
+
+model = nn.Linear(8, 8).cuda()
+if os.path.exists("mean.pt"):
+    mean = {loaded}
+else:
+    mean = torch.rand(8).cuda()
+"""
+
+
+@pytest.mark.parametrize(
+    ("loaded", "waits"),
+    [
+        ("torch.load('mean.pt')['mean']", True),
+        ("torch.load('mean.pt', map_location='cpu')['mean']", False),
+        ("pickle.load(open('mean.pt', 'rb'))['mean']", False),
+    ],
+)
+def test_a_tensor_that_a_file_holds(project: Project, loaded: str, waits: bool) -> None:
+    """What is written from the GPU is read to it, unless it is told where to."""
+    project.configure("select = ['SPD301']")
+    text = KEPT.replace("{loaded}", loaded) + STEPS + "    print(mean.sum().item())\n"
+    assert bool(project.findings("--notes", project.write("train.py", text))) is waits
+
+
+def test_a_table_of_many_rows_is_looked_through_once(project: Project) -> None:
+    rows = "".join(f"    [{number}, ['a', {number}], {{'b': {number}}}],\n" for number in range(2_000))
+    uses = "".join(f"x{number} = TABLE[{number}]\n" for number in range(1_000))
+    project.configure("select = ['SPD301']")
+    assert not project.findings("--notes", project.write("train.py", f"import torch\n\nTABLE = [\n{rows}]\n{uses}"))

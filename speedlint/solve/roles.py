@@ -72,6 +72,8 @@ _OF_TENSORS = frozenset("T H mT mH data dtype device grad real imag".split())
 """What a tensor holds beside numbers."""
 _CASTS = frozenset({"float", "double", "long", "int", "contiguous", "requires_grad_"})
 _DEEPEST_DEVICE = 4
+_MANY_PARTS = 64
+"""Parts of a sequence or a mapping from which on it is worth it to remember that all have been looked at."""
 _MOST_ORIGINS = 100
 
 
@@ -89,6 +91,8 @@ class Roles:
     def __init__(self, script: Script) -> None:
         self.script = script
         self.calls = Calls(script, self)
+        self._of_many_parts: dict[int, tuple[Value, Value | None]] = {}
+        """Values of many parts, by identity, which holds while they are kept here, and what ``bounded`` makes of each."""
 
     # Evaluation
 
@@ -111,7 +115,15 @@ class Roles:
             return known  # type: ignore[no-any-return]
         if isinstance(expression, _LITERALS):
             return self._evaluate(expression)
-        return flow.ask(expression, lambda: bounded(self._evaluate(expression)), None, unknown=UNKNOWN)
+        return flow.ask(expression, lambda: self._bounded(self._evaluate(expression)), None, unknown=UNKNOWN)
+
+    def _bounded(self, value: Value | None) -> Value | None:
+        """A value that is ``bounded``; one of many parts is looked through once, not where each name for it stands."""
+        if value is None or len(value.items) + len(value.keys) < _MANY_PARTS:
+            return bounded(value)
+        if id(value) not in self._of_many_parts:
+            self._of_many_parts[id(value)] = value, bounded(value)
+        return self._of_many_parts[id(value)][1]
 
     def _evaluate(self, node: syntax.Node) -> Value | None:
         match node:
@@ -210,6 +222,9 @@ class Roles:
             found = join([found, *(self._binding(each) for each in made if each not in several)])
         if found is not None and found.role is Role.BATCH and found.place is Place.HOST and self._is_moved_above(name):
             return found._replace(place=Place.GPU)
+        if len(made) < len(before) and found is not None and (found.role, found.place) == (Role.TENSOR, Place.GPU):
+            loaded = (written(each) for each in before if each not in made)
+            return found if all(map(self._keeps_place, loaded)) else join([self._binding(each) for each in before])
         is_hidden = found is not None and found.role is Role.UNKNOWN and b"issubclass" in self.script.source.data
         return self._base_of(name) or found if is_hidden else found
 
@@ -263,6 +278,14 @@ class Roles:
         """Whether a binding reads from a file what others make: then it is what these make."""
         value = written(binding)
         return value is not None and is_loaded(self.script, value)
+
+    def _keeps_place(self, loaded: syntax.BaseExpression | None) -> bool:
+        """Whether what is read from a file comes to where it was when it was written: ``torch.load(path)["mean"]``."""
+        while isinstance(loaded, syntax.Subscript):
+            loaded = loaded.value
+        if not isinstance(loaded, syntax.Call) or not self.script.is_call_to(loaded, "torch.load"):
+            return False
+        return self.script.argument(loaded, "map_location", 1) is None
 
     def _is_put_in_list(self, binding: Binding) -> bool:
         """Whether a binding is that of ``if isinstance(x, Tensor): x = [x]``, which those skip who hand over several."""
