@@ -175,6 +175,8 @@ def test_a_class_of_a_module_that_no_start_is_seen_to_import(project: Project) -
     """What a start puts on the path at run time leads it to a module, in which nothing names the class."""
     project.configure("select = ['SPD301']")
     project.write("README.md", "# Training\n")
-    project.write("bin/start.py", "import sys\nsys.path.append(sys.argv[1])\nfrom trainer import Trainer\nTrainer(*sys.argv)\n")
+    project.write(
+        "bin/start.py", "import sys\nsys.path.append(sys.argv[1])\nfrom trainer import Trainer\nTrainer(*sys.argv)\n"
+    )
     found = project.findings("--notes", project.write("parts/trainer.py", TRAINER))
     assert [each["level"] for each in found] == ["warning"]

@@ -30,13 +30,15 @@ _OVERRIDES = re.compile(rb"(?:(?<=\s)|(?<=[\"']))" + _KEY)
 _QUOTED_OVERRIDES = re.compile(rb"(?<=[\"'])" + _KEY)
 _OTHER_CONFIG = re.compile(rb"(?<![\w-])(?:--config-(?:name|path|dir)|-c[npd]|--experimental-rerun)(?![\w-])")
 """By what a command names another configuration to Hydra."""
-_CONTINUED = re.compile(rb"\\\r?\n")
+_CONTINUED = re.compile(rb"\\\r?\n|[ \t][\^`][ \t]*\r?\n")
+"""The end of a line that goes on in the next, as a shell of Linux, of Windows, or PowerShell has it."""
+_OPTION = rb"--[\w-]+(?:[ \t=]+(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s#-]\S*)(?:[ \t]+[\d.]+(?=\s|$))*)?"
 _GOES_ON = re.compile(
     rb"(?:\r?\n[ \t]*(?:#[^\n]*)?){0,3}\r?\n[ \t]*"
-    rb"(--[\w-]+(?:[ \t=]+(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s#-]\S*))?)"
+    rb"(" + _OPTION + rb"(?:[ \t]+" + _OPTION + rb")*)"
     rb"[ \t]*(?:#[^\n]*)?(?=\r?\n|$)"
 )
-"""A line with one option alone and its value, as a README lists them below the command that they belong to."""
+"""A line with nothing but options and their values, as a README lists them below the command that they belong to."""
 _COMMENT = re.compile(rb"^\s*(?:#|::|REM\b).*$", re.MULTILINE)
 _VARIABLE = re.compile(rb"\$\{?([A-Za-z_]\w*)\}?")
 _SENTENCE = re.compile(rb"[a-z][.,;:!?]\s")
