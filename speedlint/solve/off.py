@@ -33,9 +33,9 @@ _MACHINE = re.compile(
 """Options by which a run is told of its machine, or by a launcher: who has several GPUs, or any, sets them."""
 _TRUE = frozenset({"true", "t", "yes", "y", "on", "1", ""})
 _NUMBERS: dict[str, Callable[[str], object]] = {"int": int, "float": float}
-_LOOKS_UP = frozenset("getattr vars locals globals eval exec".split())
-_BY_NAME = re.compile(rb"(?<![\w.])(?:getattr|vars|locals|globals|eval|exec)\(")
-_MAKES_BY_NAME = re.compile(rb"__dict__|\bfire\b|jsonargparse|LightningCLI|instantiate\(")
+_LOOK_INTO, _READ_ALL = ("getattr", "vars"), ("locals", "globals", "eval", "exec")
+_BY_NAME = re.compile(rb"(?<![\w.])(?:getattr|vars|locals|globals|eval|exec)\(|__dict__")
+_MAKES_BY_NAME = re.compile(rb"\bfire\b|jsonargparse|LightningCLI|instantiate\(|import_module|__import__")
 """What makes an object of a class by a name that is not written out in a program's code."""
 _TELL_OF = frozenset("print getattr hasattr isinstance callable repr str type id help len".split())
 _BACKWARD = b".backward("
@@ -165,16 +165,30 @@ def _is_called_or_told(script: Script, mention: syntax.Node, owner: syntax.Class
 
 @once(False)
 def may_be_looked_up(script: Script) -> bool:
-    """Whether the program may take a class out of a module by a name that is not written out."""
+    """Whether the program may take a class out of a module by a name that is not written out, in the module itself or where
+    it is led to."""
     if script.program.mentions(script, _MAKES_BY_NAME):
         return True
-    for place in script.everywhere(_BY_NAME):
-        for call in place.source.of(syntax.Call):
-            name = place.name(call.func)
-            is_of_module = bool(call.args) and place.name(call.args[0].value) is not None
-            if name in _LOOKS_UP and (name != "getattr" or is_of_module):
-                return True
-    return False
+    led_to = frozenset(script.program.upward_files(script))
+    places = (place for place in script.everywhere(_BY_NAME) if place is script or place.key in led_to)
+    return any(map(_looks_up, places))
+
+
+@once(False)
+def _looks_up(script: Script) -> bool:
+    """Whether a script reads names that are computed, out of a module of the project's or of all that it has itself."""
+    asked = (call for call in script.source.of(syntax.Call) if script.name(call.func) in _LOOK_INTO and call.args)
+    held = (each.value for each in script.source.of(syntax.Attribute) if each.attr.value == "__dict__")
+    looked_into = (*(call.args[0].value for call in asked), *held)
+    is_read = any(script.name(call.func) in _READ_ALL for call in script.source.of(syntax.Call))
+    return is_read or any(_is_own_module(script, each) for each in looked_into)
+
+
+def _is_own_module(script: Script, expression: syntax.BaseExpression) -> bool:
+    """Whether an expression is a module of the project's, or ``sys.modules[...]``."""
+    held = expression.value if isinstance(expression, syntax.Subscript) else expression
+    dotted = script.dotted(held)
+    return dotted == "sys.modules" or (dotted is not None and script.program.module(script, dotted) is not None)
 
 
 @once(True)
