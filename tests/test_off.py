@@ -125,6 +125,7 @@ def test_a_function_that_only_an_option_calls_is_as_its_call(project: Project, t
         ("README.md", "```\npython train.py\n\n## length\n--epochs 3   # passes\n--plot       # curves.\n```", "warning"),
         ("README.md", "```\npython train.py\n    --widths 1 2 3\n    --epochs 3 --plot\n```", "warning"),
         ("README.md", "```\npython train.py ^\n    --epochs 3 ^\n    --plot\n```", "warning"),
+        ("README.md", "```\npython train.py --model <model>\n--epochs <epochs> --plot --gpu <gpu>\n```", "note"),
         ("README.md", "```\npython train.py `\n    --epochs 3 `\n    --plot\n```", "warning"),
         ("README.md", "`python train.py --epochs 3`\n\n--plot draws the curves of it all", "note"),
         ("README.md", "usage: train.py [-h] [--plot]", "note"),

@@ -32,13 +32,14 @@ _OTHER_CONFIG = re.compile(rb"(?<![\w-])(?:--config-(?:name|path|dir)|-c[npd]|--
 """By what a command names another configuration to Hydra."""
 _CONTINUED = re.compile(rb"\\\r?\n|[ \t][\^`][ \t]*\r?\n")
 """The end of a line that goes on in the next, as a shell of Linux, of Windows, or PowerShell has it."""
-_OPTION = rb"--[\w-]+(?:[ \t=]+(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s#-]\S*)(?:[ \t]+[\d.]+(?=\s|$))*)?"
+_OPTION = rb"--[\w-]+(?:[ \t=]+(?:'[^'\n]*'|\"[^\"\n]*\"|[^\s#<[-]\S*)(?:[ \t]+[\d.]+(?=\s|$))*)?"
 _GOES_ON = re.compile(
     rb"(?:\r?\n[ \t]*(?:#[^\n]*)?){0,3}\r?\n[ \t]*"
     rb"(" + _OPTION + rb"(?:[ \t]+" + _OPTION + rb")*)"
     rb"[ \t]*(?:#[^\n]*)?(?=\r?\n|$)"
 )
-"""A line with nothing but options and their values, as a README lists them below the command that they belong to."""
+"""A line with nothing but options and their values, as a README lists them below the command that they belong to: none of a
+synopsis, ``--gpu <gpu>``."""
 _COMMENT = re.compile(rb"^\s*(?:#|::|REM\b).*$", re.MULTILINE)
 _VARIABLE = re.compile(rb"\$\{?([A-Za-z_]\w*)\}?")
 _SENTENCE = re.compile(rb"[a-z][.,;:!?]\s")
