@@ -111,7 +111,10 @@ def _is_unnamed_class(script: Script, owner: syntax.ClassDef) -> bool:
     """Whether nothing in its programs names a class of a script that starts where it stands, but what stands in it, and no
     other project may import it."""
     name = owner.name.value
-    if not is_entry(script) or script.program.is_imported(script) or script.program.is_for_notebooks(script, name):
+    trains = any(isinstance(statement, (syntax.For, syntax.While)) for statement in script.source.module.body)
+    if not trains and next(_guards(script), None) is None:
+        return False
+    if script.program.is_imported(script) or script.program.is_for_notebooks(script, name):
         return False
     if owner.decorators or _is_installed(script) or off.may_be_looked_up(script):
         return False
