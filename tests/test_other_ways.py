@@ -48,6 +48,7 @@ model = model.cuda()
 {STEPS}
 """
 OWN = "    @classmethod\n    def narrow(cls):\n        return cls(64)\n"
+BASE = "class Base(nn.Module):\n    @classmethod\n    def of_own_kind(cls):\n        return cls(64)\n\n\n"
 HEIR = "\n\nclass Deep(Masked):\n    def __init__(self):\n        super().__init__(1024)\n"
 
 
@@ -56,6 +57,7 @@ HEIR = "\n\nclass Deep(Masked):\n    def __init__(self):\n        super().__init
     [
         ("model = nn.Linear(8, 8)\nif args.debug:\n    model = nets.Masked()", "", "", "note"),
         ("model = nets.Masked() if args.debug else nets.Masked.narrow()", OWN, "", "warning"),
+        ("model = nets.Masked() if args.debug else nets.Masked.of_own_kind()", "BASE", "", "warning"),
         ("kinds = {'Masked': nets.Masked}\nmodel = nets.Masked(8) if args.debug else kinds[args.net]()", "", "", "warning"),
         ("make = functools.partial(nets.Masked, 8)\nmodel = nets.Masked() if args.debug else make()", "", "", "warning"),
         ("model = nets.Masked() if args.debug else getattr(nets, args.net)()", "", HEIR, "warning"),
@@ -64,7 +66,10 @@ HEIR = "\n\nclass Deep(Masked):\n    def __init__(self):\n        super().__init
 def test_an_object_of_a_class_is_made_in_another_way(project: Project, made: str, more: str, heir: str, level: str) -> None:
     project.configure("select = ['SPD304']")
     project.write("README.md", "# Training\n\n`python train.py`\n")
-    nets = project.write("nets.py", NET.replace("{more}", more) + heir)
+    text = NET.replace("{more}", "" if more == "BASE" else more) + heir
+    if more == "BASE":
+        text = text.replace("class Masked(nn.Module):", f"{BASE}class Masked(Base):")
+    nets = project.write("nets.py", text)
     found = project.findings("--notes", project.write("train.py", START.replace("{made}", made)), nets)
     assert [each["level"] for each in found] == [level]
 

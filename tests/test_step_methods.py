@@ -57,6 +57,14 @@ TRAINED = "loss.backward()\n        self.optimizer.step()"
             "",
             [],
         ),
+        (
+            "training_step",
+            f"for batch in torch.utils.data.DataLoader(batch):\n            {TRAINED}".replace(
+                "\n        self", "\n            self"
+            ),
+            "",
+            [],
+        ),
     ],
 )
 def test_a_step_whose_loop_is_out_of_sight(

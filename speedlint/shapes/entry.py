@@ -111,10 +111,7 @@ def _is_unnamed_class(script: Script, owner: syntax.ClassDef) -> bool:
     """Whether nothing in its programs names a class of a script that starts where it stands, but what stands in it, and no
     other project may import it."""
     name = owner.name.value
-    trains = any(isinstance(statement, (syntax.For, syntax.While)) for statement in script.source.module.body)
-    if not trains and next(_guards(script), None) is None:
-        return False
-    if script.program.is_imported(script) or script.program.is_for_notebooks(script, name):
+    if not _is_start(script) or script.program.is_for_notebooks(script, name):
         return False
     if owner.decorators or _is_installed(script) or off.may_be_looked_up(script):
         return False
@@ -126,12 +123,29 @@ def _is_unnamed_class(script: Script, owner: syntax.ClassDef) -> bool:
 
 
 @once(False)
+def _is_start(script: Script) -> bool:
+    """Whether a script that nothing imports is surely run: not one that only sets up a library at its top, as a module does
+    that a start reaches by a path of its own, ``plt.switch_backend("agg")``."""
+    if script.program.is_imported(script):
+        return False
+    return next(_guards(script), None) is not None or any(_drives(script, each) for each in script.source.module.body)
+
+
+def _drives(script: Script, statement: syntax.Node) -> bool:
+    """Whether a top-level statement works, and is no call of a library's function."""
+    match statement:
+        case syntax.SimpleStatementLine(body=[syntax.Expr(value=syntax.Call(func=func))]):
+            return script.name(func) is None
+    return _works(statement)
+
+
+@once(False)
 def _is_unnamed(script: Script, method: syntax.FunctionDef) -> bool:
     name, owner = method.name.value, script.names.owner(method)
     bases = [script.name(base.value) for base in owner.bases] if owner is not None else [None]
     if name == "forward" or any(base not in ("object", "torch.nn.Module") for base in bases):
         return False
-    if not is_entry(script) or script.program.is_imported(script) or script.program.is_for_notebooks(script, name):
+    if not _is_start(script) or script.program.is_for_notebooks(script, name):
         return False
     if any(script.program.mentions(script, mark) for mark in _BY_NAME):
         return False

@@ -47,8 +47,6 @@ _MAKES_ONE = frozenset({"from_pretrained", "from_config"})
 SAME_MODULE = frozenset("train eval half float double bfloat16 type requires_grad_ apply share_memory to_empty".split())
 """The methods of a module that return it, beside those that move it."""
 _NOTHING_RUN: frozenset[syntax.Node] = frozenset()
-_LABELS = frozenset("labels label targets target start_positions end_positions".split())
-"""What a training hands a model's ``forward``, and what uses it does not."""
 _HOLDS_STEPS = (b".backward(", b"no_grad", b"inference_mode")
 CALLED_AS = ("forward", "__call__")
 """The methods that a call of an object runs."""
@@ -1204,10 +1202,10 @@ def _parts_by_labels(forward: Definition) -> bool:
     """Whether a ``forward`` does something else where it has no labels, or returns before its end where it has them."""
     for branch in forward.script.source.inside(forward.node, syntax.If):
         named = {each.value for each in forward.script.source.inside(branch.test, syntax.Name)} - {"None"}
-        if named.isdisjoint(_LABELS) or not isinstance(forward.node, syntax.FunctionDef):
+        if named.isdisjoint(library.LABELS) or not isinstance(forward.node, syntax.FunctionDef):
             continue
         returns = next(iter(forward.script.source.inside(branch.body, syntax.Return)), None) is not None
-        if (returns or branch.orelse is not None) and named <= _LABELS:
+        if (returns or branch.orelse is not None) and named <= library.LABELS:
             return True
     return False
 

@@ -292,12 +292,11 @@ class Loops:
     def _by_name(self, function: syntax.FunctionDef) -> Frequency:
         """How often a method runs that is called as a step is, where what drives it is out of sight: one that takes a step
         itself, and what evaluates beside it."""
-        owner, is_step = self.script.names.owner(function), function.name.value in _STEP_METHODS
+        owner, method = self.script.names.owner(function), self.script.roles.calls.method
         if owner is None:
             return Frequency.ONCE
-        if is_step:
-            return Frequency.STEP if self.function_does(function, Does.OPTIMIZER_STEP) else Frequency.ONCE
-        method = self.script.roles.calls.method
+        if function.name.value in _STEP_METHODS:
+            return Frequency.STEP if _takes_step(Definition(self.script, function)) else Frequency.ONCE
         steps = (method(Definition(self.script, owner), name) for name in sorted(_STEP_METHODS))
         takes = any(each is not None and _takes_step(each) for each in steps)
         return Frequency.EVAL_STEP if takes else Frequency.ONCE

@@ -119,13 +119,9 @@ def _is_of_unused(script: Script, call: syntax.Call) -> bool:
 @once(False)
 def is_only_called(script: Script, owner: syntax.ClassDef) -> bool:
     """Whether nothing makes an object of a class, or of one that derives from it, but calls of it by its name: no method of
-    its own or of a base, no function that it is handed to, no registry, and nothing that looks it up."""
+    the class itself, ``Net.load()``, no function that it is handed to, no registry, and nothing that looks it up."""
     name = owner.name.value
     if owner.decorators or may_be_looked_up(script) or script.program.is_for_notebooks(script, name):
-        return False
-    if any(each.value in ("cls", "__class__") for each in script.source.inside(owner, syntax.Name)):
-        return False
-    if any(script.is_call_to(call, "type") for call in script.source.inside(owner, syntax.Call)):
         return False
     places = script.everywhere(frozenset((name.encode(),)))
     return all(_is_called_or_told(place, each, owner) for place in places for each in _mentions(place, name))

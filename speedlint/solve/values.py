@@ -721,7 +721,7 @@ def _sets_by_name(definition: Definition) -> bool:
     place = definition.script
     for call in place.source.inside(definition.node, syntax.Call):
         match call:
-            case syntax.Call(func=syntax.Name(value="setattr"), args=[_, syntax.Arg(value=key), *_]):
+            case syntax.Call(args=[_, syntax.Arg(value=key), *_]) if place.is_call_to(call, "setattr"):
                 if not isinstance(key, syntax.SimpleString):
                     return True
             case syntax.Call(func=syntax.Attribute(value=held, attr=syntax.Name(value="update"))):

@@ -335,6 +335,8 @@ HOOKS: tuple[tuple[frozenset[str], dict[str, Hook]], ...] = (
     ),
 )
 HOOK_NAMES = frozenset(name for _, hooks in HOOKS for name in hooks)
+LABELS = frozenset("labels label targets target start_positions end_positions".split())
+"""What a training hands the ``forward`` of a model of transformers, and who only uses it does not."""
 FORWARD_OF_TRAINER = Hook(
     _STEP,
     named=frozenset(
