@@ -72,7 +72,8 @@ from speedlint.shapes.optimizer import differentiated, discarded
 from speedlint.shapes.sync import reads
 from speedlint.solve.gradients import gradients_off
 from speedlint.solve.loops import Does
-from speedlint.torch.words import Frequency
+from speedlint.solve.terms import Definition
+from speedlint.torch.words import Frequency, Role
 
 _SINCE = (1, 0)
 """`torch.no_grad` came with torch 0.4, as a decorator with 0.4.1: what runs on nothing newer was written for older ones."""
@@ -199,15 +200,28 @@ def _of_acting(call: syntax.Call, script: Script) -> Iterator[Finding]:
 def _of_whole(call: syntax.Call, script: Script) -> Iterator[Finding]:
     """A forward pass in evaluation mode over all of a set at once, beside training steps, whose results surely reach no
     backward pass."""
+    if _is_within_module(script, call) or script.role(call.func) is not Role.MODULE:
+        return
+    if not is_evaluating(script, call.func, call):
+        return
     often = script.frequency(call)
     if often not in _WHEN or not evaluation.is_network(script, call) or not _can_do_without(script, call):
         return
-    if evaluation.is_frozen(script, call) or not is_evaluating(script, call.func, call):
+    if evaluation.is_frozen(script, call):
         return
     message = f"`{reads.shown(script, call)}` evaluates {_WHEN[often]} with gradients on, and nothing calls backward"
     level = Level.NOTE if often is Frequency.THROTTLED else Level.WARNING
     with contextlib.suppress(differentiated.NotProven):
         yield from _of_statement(call, script, message, level, _WHOLE if often is Frequency.EPOCH else None)
+
+
+def _is_within_module(script: Script, call: syntax.Call) -> bool:
+    """Whether a call stands in a method of a module, whose parts follow its mode, in a file that switches none."""
+    function = script.function(call)
+    owner = script.names.owner(function) if function is not None else None
+    if owner is None or script.method_calls("eval", "train"):
+        return False
+    return script.roles.instance(Definition(script, owner)).role is Role.MODULE
 
 
 def _can_do_without(script: Script, call: syntax.Call) -> bool:

@@ -88,7 +88,7 @@ _SHARES = {
 def check(call: syntax.Call, script: Script) -> Iterator[Finding]:
     if script.is_test:
         return
-    if script.frequency(call) is Frequency.EVAL_STEP:
+    if _is_in_pass(call, script) and script.frequency(call) is Frequency.EVAL_STEP:
         yield from _of_evaluation(call, script)
         return
     one = periods.scheduled(script, call)
@@ -129,12 +129,15 @@ def _is_told_before(call: syntax.Call, script: Script, kind: Kind) -> bool:
 
 def _by_hand(call: syntax.Call, script: Script) -> costs.Cost | None:
     """What a call in the loop of an evaluation, or in a method that a framework calls in its steps, computes by hand."""
-    if script.loops.driving_loop(call) is None and not _is_in_hook(call, script):
+    if not _is_in_pass(call, script):
         return None
     return next((cost for cost in costs.of_call(script, call) if cost.kind in _BY_HAND), None)
 
 
-def _is_in_hook(call: syntax.Call, script: Script) -> bool:
+def _is_in_pass(call: syntax.Call, script: Script) -> bool:
+    """Whether a call stands in a loop over steps, or in a method that a framework calls in its own."""
+    if script.loops.driving_loop(call) is not None:
+        return True
     function = script.function(call)
     owner = script.names.owner(function) if function is not None else None
     if function is None or owner is None:

@@ -117,6 +117,7 @@ class Program:
         self._imports = Imports(self.disk, self._cache.imports)
         self._scripts: dict[Path, Script | None] = {}
         self._marked: dict[tuple[Path, tuple[Mark, ...]], tuple[Path, ...]] = {}
+        self._held_together: dict[tuple[frozenset[Path], tuple[Mark, ...]], frozenset[Path]] = {}
         self._said: dict[tuple[frozenset[Path], Mark], bool] = {}
         self._users: dict[tuple[Path, tuple[Mark, ...], int], tuple[Path, ...]] = {}
         self._configs: dict[Path, configs.Entry | None] = {}
@@ -228,7 +229,7 @@ class Program:
 
     def is_of_python_2(self, script: Script) -> bool:
         """Whether each program that ``script`` is part of imports a file with ``print "text"``, which no Python 3 parses."""
-        printing = self._imports.holding_around(script.key, (_PRINTS,))
+        printing = self._marked_others(script, (_PRINTS,))
         return any(self.reached(path) is None and self._imports.are_always_together(script.key, path) for path in printing)
 
     def is_left_out(self, script: Script) -> bool:
@@ -364,10 +365,17 @@ class Program:
     def _marked_others(self, script: Script, marks: tuple[Mark, ...]) -> tuple[Path, ...]:
         key = (script.key, marks)
         if key not in self._marked:
-            self._marked[key] = (
-                self._imports.holding_around(script.key, marks) if marks else self._imports.around(script.key)
-            )
+            held = self._holding_together(script, marks) if marks else None
+            around = self._imports.around(script.key)
+            self._marked[key] = around if held is None else tuple(each for each in around if each in held)
         return self._marked[key]
+
+    def _holding_together(self, script: Script, marks: tuple[Mark, ...]) -> frozenset[Path]:
+        """Those of the files ``together`` with a script whose text holds one of some marks."""
+        key = (self.together(script), marks)
+        if key not in self._held_together:
+            self._held_together[key] = frozenset(self._imports.holding(self.around(script.path), marks))
+        return self._held_together[key]
 
     def mentions(self, script: Script, mark: Mark) -> bool:
         """Whether the text of ``script``, or of another one of its programs, holds a mark."""

@@ -482,10 +482,6 @@ class Imports:
         """Those of some files whose text holds one of some marks, in their order."""
         return [self._path(each) for each in self._disk.holding(map(str, paths), marks)]
 
-    def holding_around(self, path: Path, marks: Iterable[Mark]) -> tuple[Path, ...]:
-        """Those of ``around`` whose text holds one of some marks, nearest first."""
-        return tuple(map(self._path, self._disk.holding(self._names_around(str(path)), marks)))
-
     def _imported(self, path: str) -> list[str]:
         """The first-party files that a file imports, in path order."""
         found = self._targets_of.get(path)

@@ -321,8 +321,8 @@ def is_only_decided(script: Script, call: syntax.Call) -> bool:
 
 def is_only_detached(script: Script, call: syntax.Call) -> bool:
     """Whether gradients are cut off wherever a network's output goes: it, or what it is bound to, is only detached."""
-    ways = list(_ways(script, call, _DEPTH))
-    return bool(ways) and all(ways)
+    ways = _ways(script, call, _DEPTH)
+    return next(ways, False) and all(ways)
 
 
 def _ways(script: Script, node: syntax.BaseExpression, depth: int) -> Iterator[bool]:

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 _OF_CLASSES = (Role.INSTANCE, Role.MODULE)
 """What an object of the project's classes may be."""
+_OF_LIBRARY = (Role.TENSOR, Role.ARRAY, Role.NUMBER, Role.STRING, Role.DEVICE, Role.DTYPE)
+"""What has a library's methods alone."""
 _NUMBERS = frozenset("float int bool len round ord hash id isinstance hasattr issubclass callable any all".split())
 _MAKES_ONE = frozenset({"from_pretrained", "from_config"})
 """Methods of a class that make an object of it."""
@@ -934,11 +936,18 @@ class Calls:
         callee = self.callee(call)
         if self.script.name(call.func) is not None:
             return [callee] if callee is not None else []
+        if callee is None and self._is_of_library_value(call):
+            return []
         may_be_heirs = isinstance(call.func, syntax.Attribute) or is_name(call.func, "self")
         defined = heirs.defined(self.script, call) if may_be_heirs else []
         if callee is None:
             return defined or self._of_chosen(call) or heirs.by_name(self.script, call)
         return defined or [callee]
+
+    def _is_of_library_value(self, call: syntax.Call) -> bool:
+        """Whether a method is called of a tensor or of another value whose methods are all a library's."""
+        known = self.roles.value(call.func.value) if isinstance(call.func, syntax.Attribute) else UNKNOWN
+        return known.role in _OF_LIBRARY and known.definition is None
 
     def may_run(self, call: syntax.Call) -> list[Definition]:
         """The first-party functions that a call may run: those ``called``, and what heirs have in the place of a method that

@@ -112,28 +112,40 @@ class Loops:
 
     @once(Frequency.ONCE)
     def _frequency(self, node: syntax.Node) -> Frequency:
-        limit, counted = Frequency.STEP, False
+        passed: list[tuple[syntax.Node, syntax.Node]] = []
         child = node
         for up in self.script.source.ancestors(node):
             if isinstance(up, (syntax.FunctionDef, syntax.Lambda)):
                 if isinstance(up, syntax.Lambda) or child is not up.body:
                     child = up
                     continue
-                return min(self.of_function(up, modes.conditions(self.script, node)), limit)
-            limit = min(limit, Frequency.STEP if self._is_whole_step(up, child) else self.guards.limit(up, child))
-            counted = counted or (isinstance(up, syntax.If) and child is up.body and self.guards.counts_steps(up.test))
+                of_function = self.of_function(up, modes.conditions(self.script, node))
+                return of_function if of_function is Frequency.ONCE else min(of_function, self._limit(passed))
+            passed.append((up, child))
             if isinstance(up, (syntax.For, syntax.While)) and child is up.body:
                 kind = self.kind(up)
                 if kind is Frequency.EPOCH and self.frequency(up) is Frequency.STEP:
                     kind = Frequency.STEP
                 if kind is not None:
+                    limit = self._limit(passed)
                     if kind is Frequency.EVAL_STEP and (self._passes_once(up) or self._is_short(up)):
                         limit = min(limit, Frequency.THROTTLED)
                     if kind is Frequency.STEP and self.is_apart_from_training(up, node):
                         kind = Frequency.EVAL_STEP
-                    return min(kind, limit, Frequency.THROTTLED if counted and self.accumulates(up) else kind)
+                    is_counted = any(
+                        isinstance(each, syntax.If) and inner is each.body and self.guards.counts_steps(each.test)
+                        for each, inner in passed
+                    )
+                    return min(kind, limit, Frequency.THROTTLED if is_counted and self.accumulates(up) else kind)
             child = up
         return Frequency.ONCE
+
+    def _limit(self, passed: list[tuple[syntax.Node, syntax.Node]]) -> Frequency:
+        """How often a node runs at most by the branches on the way up from it, each with the part that it was reached by."""
+        return min(
+            (Frequency.STEP if self._is_whole_step(up, child) else self.guards.limit(up, child) for up, child in passed),
+            default=Frequency.STEP,
+        )
 
     def is_apart_from_training(self, loop: Loop, node: syntax.Node) -> bool:
         """Whether a loop goes over several loaders in turn and the node runs in the passes that do not train."""

@@ -23,7 +23,8 @@ _SETTINGS = frozenset("dataset batch_size sampler batch_sampler num_workers coll
 def behind(script: Script, call: syntax.Call) -> list[Loader]:
     """The loaders that a call is given by a function in a file which is not checked; none that are made anew in each step,
     which workers would not outlive."""
-    return _given(script).get(call, []) if script.frequency(call) not in FREQUENT else []
+    found = _given(script).get(call, [])
+    return found if found and script.frequency(call) not in FREQUENT else []
 
 
 def is_of_one_call(script: Script, made: Loader) -> bool:

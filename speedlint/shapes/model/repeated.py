@@ -106,13 +106,15 @@ def same_as_before(script: Script, call: syntax.Call) -> Again | None:
     """The call of a network that is written the same and ran before, in the same turn and on the same, where it gave the
     same or its result only gives a shape."""
     function = script.function(call)
-    if function is None or not call.args or not is_network(script, call) or script.frequency(call) not in FREQUENT:
+    if function is None or not call.args or script.name(call.func) is not None:
         return None
     alike = [
         each
         for each in script.written_calls(last_name(call.func) or "")
         if each is not call and script.function(each) is function and script.text(each) == script.text(call)
     ]
+    if not alike or not is_network(script, call) or script.frequency(call) not in FREQUENT:
+        return None
     for first in alike:
         if _is_same_turn(script, first, call) and _takes_the_same(script, first, call):
             is_measured = probes.is_in_benchmark(script, call) or may_read_clock(script, function)

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 def is_run_again(script: Script, call: syntax.Call) -> bool:
     """Whether a call runs the network that a step over the batches of a loader trains, without gradients and on tensors
     that stay the same for all steps, and the loss is made of nothing that it gives."""
-    if script.role(call.func) is not Role.MODULE or not call.args or script.frequency(call) is not Frequency.STEP:
-        return False
     loop = script.loops.driving_loop(call)
-    if loop is None or not script.loops.iterates_loader(loop) or gradients_off(script, call) is not True:
+    if loop is None or not call.args or script.role(call.func) is not Role.MODULE:
+        return False
+    if script.frequency(call) is not Frequency.STEP or not script.loops.iterates_loader(loop):
+        return False
+    if gradients_off(script, call) is not True:
         return False
     if not all(_stays(script, arg.value, loop) for arg in call.args) or not _is_only_bound(script, call, loop):
         return False
