@@ -284,6 +284,10 @@ class Disk:
             ("defines", path), lambda: tuple(sorted({each.decode() for each in _DEFINED.findall(b"\n" + self.text(path))}))
         )
 
+    def written_names(self, path: str) -> Words:
+        """The words of a file's text."""
+        return self._note(("words", path), lambda: self._words_of(path))
+
     def left_open(self, path: str) -> tuple[str, ...]:
         """The names of the methods that a file leaves for other classes to define."""
         return self._note(("open", path), lambda: left_open(self.text(path)))
@@ -345,6 +349,8 @@ class Disk:
                 return self.renamed(path)
             case "defines":
                 return self.defined_names(path)
+            case "words":
+                return self.written_names(path)
             case "open":
                 return self.left_open(path)
             case "methods":

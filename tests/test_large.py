@@ -99,6 +99,71 @@ def test_of_too_many_callers_those_that_name_what_a_module_defines_come_first(pr
     assert result.stderr.count("loops were looked for in the nearest") == 1
 
 
+def large(project: Project) -> None:
+    """A project of more than 200 files: a package whose ``__init__`` hands on a helper, and 30 trainings that call it."""
+    project.write("parts/__init__.py", "from .told import log\nfrom .m0 import number0\n")
+    project.write("parts/told.py", "from parts.m1 import number1\n\n\ndef log(loss):\n    return loss.item() + number1()\n")
+    for number in range(200):
+        project.write(f"parts/m{number}.py", f"def number{number}():\n    return {number}\n")
+    for number in range(30):
+        script = STEP.replace("from shared import log", "import parts" if number % 2 else "from parts import log")
+        called = "parts.log(loss)" if number % 2 else "log(loss)"
+        project.write(f"script{number}.py", script.replace("print(loss.item())", called))
+
+
+def test_in_a_large_project_a_script_is_told_the_same_alone_as_with_all_others(project: Project) -> None:
+    (project.root / "speedlint.toml").write_text("select = ['SPD301', 'SPD303', 'SPD311']\n")
+    large(project)
+    alone = [each for number in (2, 3) for each in project.findings(f"script{number}.py")]
+    assert [(each["path"], each["code"]) for each in alone] == [("script2.py", "SPD311"), ("script3.py", "SPD311")]
+    both = project.run("check", "--format", "json", "script2.py", "script3.py")
+    assert json.loads(both.stdout)["findings"] == alone
+    assert [each["code"] for each in project.findings("parts/told.py")] == ["SPD301"]
+
+
+BASE = """
+import torch
+
+
+class Trainer:
+    def step(self, batch):
+        raise NotImplementedError
+
+    def run(self, loader):
+        for batch in loader:
+            self.step(batch)
+            print(torch.rand(9, device="cuda").mean().item())
+"""
+HEIR = """
+import torch
+from base import Trainer
+
+
+class Trainer{number}(Trainer):
+    def __init__(self):
+        self.model = torch.nn.Linear(4, 1).cuda()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def step(self, batch):
+        loss = self.model(batch.cuda()).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("heirs", "codes"), [(3, ["SPD301"]), (70, [])])
+def test_heirs_are_looked_for_where_few_files_may_hold_one(project: Project, heirs: int, codes: list[str]) -> None:
+    configured(project)
+    project.write("base.py", BASE)
+    for number in range(heirs):
+        project.write(f"heir{number}.py", HEIR.replace("{number}", str(number)))
+    project.write("train.py", "import torch\nfrom heir0 import Trainer0\n\nTrainer0().run(torch.rand(99, 2, 4))\n")
+    result = project.run("check", "--format", "json", "base.py")
+    assert [each["code"] for each in json.loads(result.stdout)["findings"]] == codes
+    assert ("classes that derive from another one" in result.stderr) is not bool(codes)
+
+
 LOSSES = """
 import torch
 

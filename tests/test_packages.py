@@ -143,3 +143,41 @@ def test_modules_that_take_their_base_from_the_package_that_imports_them(
     found = project.findings(project.write("train.py", REGISTRY))
     assert [each["line"] for each in found] == ([16] if is_found else [])
     assert all(each["fix"] is None for each in found)
+
+
+STEPS = """
+import torch
+from {module} import log
+
+model = torch.nn.Linear(4, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(99):
+    loss = model(torch.randn(2, 4, device="cuda")).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    log(loss)
+"""
+WAITS = "def log(loss):\n    return loss.item()\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "module", "codes"),
+    [
+        ({"tools/told.py": WAITS}, "tools.told", ["SPD311"]),
+        ({"tools/__init__.py": "", "tools/told.py": WAITS}, "tools.told", ["SPD311"]),
+        ({"tools/__init__.py": "from .told import log\n", "tools/told.py": WAITS}, "tools", ["SPD311"]),
+        ({"tools/inner/told.py": WAITS}, "tools.inner.told", ["SPD311"]),
+        ({"tools/inner/told.py": WAITS, "tools/names.py": "from tools.inner.told import log\n"}, "tools.names", ["SPD311"]),
+        ({"told.py": WAITS}, "told", ["SPD311"]),
+    ],
+)
+def test_a_folder_that_nothing_marks_is_one_project(
+    project: Project, files: dict[str, str], module: str, codes: list[str]
+) -> None:
+    """No .git, README or requirements: a script and the folders that it imports from still belong together."""
+    (project.root / "speedlint.toml").write_text("select = ['SPD311']\n")
+    for name, text in files.items():
+        project.write(name, text)
+    project.write("train.py", STEPS.format(module=module))
+    assert [each["code"] for each in project.findings("train.py")] == codes

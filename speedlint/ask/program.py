@@ -10,6 +10,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from speedlint.ask.script import Options, Script
@@ -270,7 +271,7 @@ class Program:
         if together not in self._bases:
             found = self._bases[together] = {}
             for path in self.around(script.path):
-                for base in self.disk.bases(str(path)):
+                for base in self.disk.bases(str(path)) if self._is_near(path) else ():
                     found.setdefault(base, []).append(path)
         return self._bases[together].get(name, [])
 
@@ -385,7 +386,21 @@ class Program:
         return self._said[key]
 
     def _readable(self, paths: Iterable[Path]) -> Iterator[Script]:
-        return (found for found in map(self.reached, paths) if found is not None)
+        return (found for found in map(self.reached, filter(self._is_near, paths)) if found is not None)
+
+    def _is_near(self, path: Path) -> bool:
+        """Whether a file may take part in a program that a file is part of which findings are reported in."""
+        is_near = not self._asked or path in self._near or not self._imports.is_large(path)
+        if not is_near:
+            self._imports.bound(
+                "of a large project the files were read that lead to the checked ones, or these to them", path
+            )
+        return is_near
+
+    @cached_property
+    def _near(self) -> frozenset[Path]:
+        """The files that are read of large projects; see ``Imports.led_to``."""
+        return self._imports.led_to(self._asked)
 
 
 def _source_order(question: Hashable) -> tuple[str, int, int]:

@@ -22,6 +22,8 @@ from speedlint.torch import library
 
 _WEAK_MARKS = ("requirements.txt", "README.md", "README.rst", "environment.yml")
 """What also lies in folders of a project: with Python files right above, the project goes on there."""
+_MOST_FOLDERS = 3
+"""Folders of packages, one in the other, between a file and the one that imports it."""
 _ENTRY_POINTS = ("pyproject.toml", "setup.py", "setup.cfg")
 """Where a command that an installation makes names its module: ``train = "package.train:main"``."""
 _BY_STRING = (b"import_module", b"__import__", b"iter_modules", b"walk_packages")
@@ -30,6 +32,8 @@ _TARGETS = re.compile(rb"\b_target_[\"']?[ \t]*:[ \t]*[\"']?([A-Za-z_]\w*(?:\.\w
 """What Hydra imports to make an object that a configuration describes."""
 _RELATIVE = re.compile(rb"(?m)^\s*from\s+\.")
 _MOST_AROUND = 400
+_MOST_OF_PROJECT = 200
+"""Python files of a project, up to which all files of its programs are read where they may matter."""
 _MOST_PUT = 64
 """Different folders that files of a project put on ``sys.path``: who shares each is asked of the whole project."""
 _PUTTING = (b"sys.path", b"addsitedir")
@@ -63,6 +67,7 @@ class _Project:
     importers: dict[str, list[str]] | None = None
     instantiated: tuple[str, ...] | None = None
     saying: dict[str, list[str]] | None = None
+    defining: dict[str, list[str]] | None = None
 
 
 class Known:
@@ -436,6 +441,48 @@ class Imports:
                     project.saying.setdefault(name, []).append(file)
         return project.saying
 
+    def is_large(self, path: Path) -> bool:
+        """Whether a file's project has so many files that not all of its programs' are read; see ``led_to``."""
+        return len(self._project(str(path)).listing.readable) > _MOST_OF_PROJECT
+
+    def led_to(self, paths: Iterable[Path]) -> frozenset[Path]:
+        """Some files, those that import them, through others too, and those of their project that these are led to by the
+        names that they import: of a package, the files that define what is taken from it, not all that it holds."""
+        starts = _closure(map(str, paths), self._importers)
+        found = _closure(starts, lambda each: self._leads(each) if each in starts or not self._only_hands_on(each) else ())
+        return frozenset(map(self._path, found))
+
+    def _only_hands_on(self, path: str) -> bool:
+        """Whether a file is a package's own that only gives names to what its modules define."""
+        return path.endswith("__init__.py") and not self._disk.defined_names(path)
+
+    def _leads(self, path: str) -> Iterator[str]:
+        """The files that define what a file imports."""
+        for name in self._names(path):
+            target = self._file(path, name)
+            if target is None:
+                continue
+            yield target
+            folder, end, _ = target.rpartition("__init__.py")
+            if end:
+                defining = self._defining(self._project(target))
+                last = name.rpartition(".")[2]
+                is_package = folder.rstrip(os.sep).rpartition(os.sep)[2] == last
+                taken = (
+                    (each.decode("utf-8", "replace") for each in self._disk.written_names(path)) if is_package else (last,)
+                )
+                within = [each for one in taken for each in defining.get(one, ()) if each.startswith(folder)]
+                yield from within if within or is_package else defining.get(last, ())
+
+    def _defining(self, project: _Project) -> dict[str, list[str]]:
+        """The files of a project that define something of a name, by the name."""
+        if project.defining is None:
+            project.defining = {}
+            for file in project.listing.readable:
+                for name in self._disk.defined_names(file):
+                    project.defining.setdefault(name, []).append(file)
+        return project.defining
+
     def _defined(self, path: Path) -> set[str]:
         """What an import statement may call a module and what it defines; a package's own name stands for too much."""
         stem = () if path.stem == "__init__" else (path.stem,)
@@ -547,11 +594,26 @@ def _root(disk: Disk, folder: str) -> str:
     found = next((up for up in upward if projects.is_top(disk, up)), None)
     if found is not None:
         return found
-    found = next((up for up in upward if _is_marked(disk, up)), folder)
+    found = next((up for up in upward if _is_marked(disk, up)), None)
+    if found is None:
+        return _unmarked_root(disk, folder)
     while (above := os.path.dirname(found)) != found and _is_marked(disk, above):  # noqa: PTH120
         if not disk.names(above, "*.py") and not _is_own_package(disk, found):
             break
         found = above
+    return found
+
+
+def _unmarked_root(disk: Disk, folder: str) -> str:
+    """The folder of a project without a mark that a folder belongs to: the one whose own files import from it, or from one
+    that holds it."""
+    found, up, passed = folder, folder, 0
+    while passed < _MOST_FOLDERS and (above := os.path.dirname(up)) != up:  # noqa: PTH120
+        name = os.path.basename(up).encode()  # noqa: PTH119
+        mark = (name, re.compile(rb"(?m)^[ \t]*(?:from[ \t]+\.?|import[ \t]+)%s\b" % re.escape(name)))
+        up, passed = above, passed + 1
+        if disk.holding((os.path.join(up, each) for each in disk.names(up, "*.py")), (mark,)):  # noqa: PTH118
+            found, passed = up, 0
     return found
 
 
@@ -579,6 +641,17 @@ def _reached(paths: Iterable[str], edges: Mapping[str, Sequence[str]]) -> list[s
         found.update(dict.fromkeys(new))
         todo.extend(new)
     return list(found)
+
+
+def _closure(paths: Iterable[str], edges: Callable[[str], Iterable[str]]) -> set[str]:
+    """The paths and all that edges lead to from them."""
+    found = set(paths)
+    todo = sorted(found)
+    for path in todo:
+        new = set(edges(path)) - found
+        found |= new
+        todo += sorted(new)
+    return found
 
 
 def _spread(paths: Iterable[str], edges: Callable[[str], Sequence[str]]) -> list[str]:

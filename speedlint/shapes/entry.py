@@ -158,7 +158,7 @@ def _is_unnamed(script: Script, method: syntax.FunctionDef) -> bool:
 @once(False)
 def _is_overridden(script: Script, method: syntax.FunctionDef) -> bool:
     owner, name = script.names.owner(method), method.name.value
-    derived = heirs.derived(Definition(script, owner)) if owner is not None and not _is_installed(script) else []
+    derived = heirs.derived(Definition(script, owner)) if owner is not None and not _is_installed(script) else None
     if owner is None or not derived or any(script.program.mentions(script, mark) for mark in _BY_NAME):
         return False
     for place in script.everywhere(owner.name.value.encode()):

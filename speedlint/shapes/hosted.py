@@ -37,6 +37,9 @@ _SETS_DEVICE = re.compile(rb"device[= ]+[\"']?(?:cuda|gpu)")
 _NAMES_GPU = re.compile(rb"CUDA_VISIBLE_DEVICES=[\"']?\d")
 
 
+_MOVES = (b".to(", b".cuda(")
+_MOST_READ = 32
+"""Files that move something: of more it is not asked what each of them moves, and where."""
 _OF_WINDOWS = frozenset({"msilib", "msvcrt", "winreg", "_winreg", "winsound", "win32api", "win32con", "win32gui"})
 _DRIVE = re.compile(r"[A-Za-z]:[\\/](?!/)")
 _MARKS: tuple[Mark, ...] = (re.compile(rb":[\\/](?<=[\"'][A-Za-z]:[\\/])"), *(name.encode() for name in sorted(_OF_WINDOWS)))
@@ -97,6 +100,8 @@ def runs_on_host(script: Script) -> bool:
 def _is_moved_to_host_alone(script: Script) -> bool:
     """Whether the networks that a program trains are moved to the CPU by what it makes them with, and nowhere else: to
     ``torch.device(config.device)``, where each ``Config()`` that is seen leaves its default, the CPU; not by an option."""
+    if script.program.number_of_others(script, *_MOVES) > _MOST_READ:
+        return False
     options = (
         (place, option) for place in script.everywhere(b"add_argument") for option in place.method_calls("add_argument")
     )
@@ -105,7 +110,7 @@ def _is_moved_to_host_alone(script: Script) -> bool:
         return False
     moves = [
         (place, move, place.roles.calls.place_of_move(move, Place.EITHER))
-        for place in script.everywhere(b".to(", b".cuda(")
+        for place in script.everywhere(*_MOVES)
         for move in place.method_calls("to", "cuda")
         if place.name(move.func) is None
     ]

@@ -66,9 +66,10 @@ def _made(script: Script, node: syntax.BaseExpression, seen: frozenset[syntax.No
         name = node.attr.value
         if any(mark in owner.script.source.data for mark in (b"setattr(", b"__dict__", b"vars(self")):
             return None
-        kept = [each for klass in (owner, *heirs.derived(owner)) for each in script.roles.assigned_on_self(klass, name)]
-        if _is_set_on_others(script, name):
+        derived = heirs.derived(owner)
+        if derived is None or _is_set_on_others(script, name):
             return None
+        kept = [each for klass in (owner, *derived) for each in script.roles.assigned_on_self(klass, name)]
         return _all([_made(place, value, seen) if not path else None for place, value, path in kept])
     if isinstance(node, syntax.BooleanOperation | syntax.IfExp):
         both = (node.left, node.right) if isinstance(node, syntax.BooleanOperation) else (node.body, node.orelse)

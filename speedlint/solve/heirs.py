@@ -33,6 +33,10 @@ FAMILY = 3
 """Classes that define a method of a name, from which on one of them is a base that is meant to be derived from."""
 _FEW_READ = 12
 """Files that may derive from a class, up to which its heirs are looked for to find who calls what they inherit."""
+_MOST_DERIVING = 64
+"""Files that may derive from a class, up to which its heirs are looked for at all: where there are more it is what the
+classes of a library have in common, and an object of it may be anything."""
+_TOO_MANY = f"classes that derive from another one were not looked for where more than {_MOST_DERIVING} files may hold one"
 _MAY_TRAIN = re.compile(rb"\.backward\(|DataLoader|(?:train|val|valid|test|data)_?loader")
 _EMPTY = frozenset({"object", "abc.ABC"})
 """Classes of the library that bring no methods."""
@@ -44,8 +48,9 @@ _MOST_READ = 64
 """Files that define a method of a name: each is read."""
 
 
-def derived(owner: Definition) -> list[Definition]:
-    """The classes of the program that derive from a class, through others too, nearest first."""
+def derived(owner: Definition) -> list[Definition] | None:
+    """The classes of the program that derive from a class, through others too, nearest first; None where too many files may
+    hold one."""
     assert isinstance(owner.node, syntax.ClassDef)
     return _derived(owner.script, owner.node)
 
@@ -55,20 +60,22 @@ def inheriting(owner: Definition) -> list[Definition]:
     script = owner.script
     if not script.program.holding([script.key], _MAY_TRAIN) or len(script.program.deriving(script, owner.name)) > _FEW_READ:
         return []
-    return derived(owner)
+    return derived(owner) or []
 
 
-@listed_once
-def _derived(script: Script, klass: syntax.ClassDef) -> Iterator[Definition]:
-    todo, seen = [Definition(script, klass)], {klass}
-    while todo:
-        owner = todo.pop(0)
+@once([])
+def _derived(script: Script, klass: syntax.ClassDef) -> list[Definition] | None:
+    found, seen = [Definition(script, klass)], {klass}
+    for owner in found:
+        if len(script.program.deriving(owner.script, owner.name)) > _MOST_DERIVING:
+            script.program.bound(script, _TOO_MANY)
+            return None
         for place in may_derive(owner.script, owner.name):
             for node in place.source.of(syntax.ClassDef):
                 if node not in seen and any(_is_base(place, base, owner) for base in node.bases):
                     seen.add(node)
-                    todo.append(Definition(place, node))
-                    yield todo[-1]
+                    found.append(Definition(place, node))
+    return found[1:]
 
 
 def may_derive(script: Script, name: str) -> Iterator[Script]:
@@ -124,7 +131,7 @@ def defined(script: Script, call: syntax.Call) -> Iterator[Definition]:
         case syntax.Attribute(value=value, attr=syntax.Name(value=name)) if (klass := _class_of(script, value)) is not None:
             if _leaves_open(klass, name):
                 yield from _overriding(klass, name)
-            elif may_override(script.value(value)):
+            elif may_override(script.value(value)) and derived(klass) is not None:
                 own = klass.script.roles.calls.method(klass, name)
                 yield from (*((own,) if own is not None else ()), *_overriding(klass, name))
         case syntax.Name("self") as value if (klass := _class_of(script, value)) is not None and _lacks_forward(klass):
@@ -153,7 +160,7 @@ def in_place_of(script: Script, call: syntax.Call) -> Iterator[Definition]:
 def _overriding(klass: Definition, name: str) -> Iterator[Definition]:
     """The methods of a name that the heirs of a class have in the place of its own, or of none."""
     own = klass.script.roles.calls.method(klass, name)
-    for heir in derived(klass):
+    for heir in derived(klass) or ():
         method = heir.script.roles.calls.method(heir, name)
         if (
             method is not None

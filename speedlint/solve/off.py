@@ -311,9 +311,10 @@ def _of_entry(script: Script, holder: syntax.BaseExpression, key: str) -> Values
 def _of_object(script: Script, attribute: syntax.Attribute) -> Values | None:
     """What an object of the project keeps: what its class sets on itself, as what it is made with, and what others set."""
     owner, name = script.value(attribute.value).definition, attribute.attr.value
-    if owner is None or not isinstance(owner.node, syntax.ClassDef):
+    derived = heirs.derived(owner) if owner is not None and isinstance(owner.node, syntax.ClassDef) else None
+    if owner is None or derived is None:
         return None
-    own = [each for klass in (owner, *heirs.derived(owner)) for each in script.roles.assigned_on_self(klass, name)]
+    own = [each for klass in (owner, *derived) for each in script.roles.assigned_on_self(klass, name)]
     if not own or any(path or _is_field(place, value) for place, value, path in own):
         return None
     kept = truths.union(values(place, value) for place, value, _ in own)

@@ -114,7 +114,7 @@ def _found(script: Script, part: syntax.Node, is_picked: _Picked) -> Iterator[St
 def never_made(script: Script, klass: syntax.ClassDef) -> Stop | None:
     """Why no object of a class can be made, nor of one that derives from it, though the program makes some."""
     made = Definition(script, klass)
-    if heirs.derived(made):
+    if heirs.derived(made) != []:
         return None
     if (why := _abstract(made)) is not None:
         calls = ((place, call) for place in script.everywhere(made.name.encode()) for call in place.written_calls(made.name))

@@ -425,11 +425,11 @@ class Values:
     @once(False)
     def _is_set_by_heirs(self, owner: syntax.ClassDef, name: str) -> bool:
         """Whether a class of the program that derives from one of this script's sets an attribute by itself, or some by
-        names that are computed, as out of a configuration."""
+        names that are computed, as out of a configuration; or may, where such classes are too many."""
         from speedlint.solve import heirs
 
         derived = heirs.derived(Definition(self.script, owner))
-        return any(
+        return derived is None or any(
             isinstance(each.node, syntax.ClassDef)
             and (each.script.values._sets(each.node, name) or each.script.values._sets_by_text(each.node))
             for each in derived
@@ -540,6 +540,8 @@ class Values:
         another; none where a script sets it again, to anything but its default."""
         places = self.script.everywhere((max(name.split("_"), key=len).encode(), _quoted(name)))
         options = [(script, call) for script in places for call in script.values.options(name)]
+        if not options:
+            return []
         own = [(script, call) for script, call in options if script is self.script and self._is_of(call, parsed)]
         attribute = b"." + name.encode()
         assigned = (attribute, re.compile(re.escape(attribute) + _ASSIGNED))

@@ -344,9 +344,6 @@ class _Proof:
     def _processes(self, script: Script) -> None:
         if script.program.mentions(script, _REMAKES):
             raise Unproven("the program changes what functions hold (`__globals__`, `__defaults__`)")
-        for other, call in script.calls_everywhere(*_SET_DEFAULTS):
-            if other.frequency(call) >= Frequency.EPOCH:
-                raise Unproven(f"`{shown(other, call)}` is set for this process, but not in workers")
         if self.are_sent and any(script.program.mentions(script, mark) for mark in _OTHER_PROCESSES):
             raise Unproven("it may run in a process that must not start others")
         if self.are_sent and script.program.mentions(script, b"FileType("):
@@ -357,6 +354,9 @@ class _Proof:
             raise Unproven(setting)
         if self.are_sent and (answered := started.answers_signals(script)) is not None:
             raise Unproven(answered)
+        for other, call in script.calls_everywhere(*_SET_DEFAULTS):
+            if other.frequency(call) >= Frequency.EPOCH:
+                raise Unproven(f"`{shown(other, call)}` is set for this process, but not in workers")
         for other, call in script.calls_everywhere("os.chdir", "contextlib.chdir"):
             if other.frequency(call) >= Frequency.EPOCH:
                 raise Unproven(f"`{shown(other, call)}` gives paths another meaning, but not in workers")
