@@ -187,7 +187,9 @@ def _of_decision(call: syntax.Call, script: Script) -> Iterator[Finding]:
 
 def _of_acting(call: syntax.Call, script: Script) -> Iterator[Finding]:
     """A forward pass that chooses an action for an environment, and whose results are proven to reach no backward pass."""
-    if not acting.is_asked(script, call) or not _can_do_without(script, call) or _is_told_within(script, call):
+    if not acting.is_asked(script, call) and not _is_in_action(script, call):
+        return
+    if not _can_do_without(script, call) or _is_told_within(script, call):
         return
     message = (
         f"`{reads.shown(script, call)}` records a graph in each step of the environment, and nothing calls backward on it"
@@ -195,6 +197,14 @@ def _of_acting(call: syntax.Call, script: Script) -> Iterator[Finding]:
     level = Level.WARNING if evaluation.trains(script) else Level.NOTE
     with contextlib.suppress(differentiated.NotProven):
         yield from _of_statement(call, script, message, level, _ACTION)
+
+
+def _is_in_action(script: Script, call: syntax.Call) -> bool:
+    """Whether a forward pass, whose output is only detached, stands in a method that is asked for an action, by its name."""
+    function = script.function(call)
+    if function is None or not evaluation.is_only_detached(script, call) or not evaluation.is_network(script, call):
+        return False
+    return acting.is_asked_by_name(script, function)
 
 
 def _of_whole(call: syntax.Call, script: Script) -> Iterator[Finding]:

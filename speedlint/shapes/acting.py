@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from speedlint.ask.script import Script
@@ -10,6 +11,7 @@ from speedlint.rule import Estimate, Worth
 from speedlint.shapes import evaluation
 from speedlint.solve.flow import listed_once, once
 from speedlint.solve.loops import Does, Loop
+from speedlint.solve.names import last_name
 from speedlint.solve.terms import Definition
 from speedlint.source import is_name
 
@@ -18,6 +20,9 @@ ENVIRONMENTS = (
     *("atari_py", "ale_py", "mujoco_py", "pybullet_envs", "vizdoom", "minigrid", "gym_minigrid", "highway_env"),
 )
 """The packages that make environments."""
+_TOLD_BY_STEP = (4, 5)
+"""What a step of an environment gives, in gym and in gymnasium; the third tells whether the episode is over."""
+_END = re.compile(r"(?i)done|terminat|terminal|finished|(?:^|_)over$")
 _DEPTH = 3
 _MANY_TURNS = 100
 """Turns of an environment, of a tenth of a millisecond and a pass of the network each, that take longer than a step."""
@@ -35,6 +40,18 @@ def is_asked(script: Script, call: syntax.Call) -> bool:
         return False
     does = callee.script.loops.function_does(callee.node, Does.FORWARD | Does.BACKWARD)
     return does is Does.FORWARD
+
+
+@once(False)
+def is_asked_by_name(script: Script, method: syntax.FunctionDef) -> bool:
+    """Whether such a loop calls a method by its name, on an object that is out of sight: ``agent.choose(state)``."""
+    name = method.name.value
+    return script.names.owner(method) is not None and any(
+        isinstance(call.func, syntax.Attribute) and place.callee(call) is None
+        for place in script.everywhere(f".{name}(".encode())
+        for call in place.written_calls(name)
+        if place.source.enclosing(call, syntax.For, syntax.While, syntax.FunctionDef, syntax.Lambda) in _loops(place)
+    )
 
 
 EPISODES = Estimate(Worth.LOW, "each training step plays in its environment first, for as many turns as it learns from")
@@ -97,13 +114,24 @@ def _is_long(script: Script, loop: Loop) -> bool:
 def _loops(script: Script) -> Iterator[Loop]:
     for call in script.method_calls("step"):
         loop = script.source.enclosing(call, syntax.For, syntax.While, syntax.FunctionDef, syntax.Lambda)
-        if isinstance(loop, Loop) and is_environment_step(script, call) and not script.loops.is_left_for_good(loop):
+        is_step = is_environment_step(script, call) or _tells_of_end(script, call)
+        if isinstance(loop, Loop) and is_step and not script.loops.is_left_for_good(loop):
             yield loop
 
 
 def is_environment_step(script: Script, call: syntax.Call) -> bool:
     """Whether a call is ``env.step(action)`` of an environment that one of the known packages makes."""
     return isinstance(call.func, syntax.Attribute) and bool(call.args) and _is_environment(script, call.func.value, _DEPTH)
+
+
+def _tells_of_end(script: Script, call: syntax.Call) -> bool:
+    """Whether what a step gives is taken apart as that of an environment is, whoever made it:
+    ``state, reward, done, info = world.step(action)``."""
+    match script.source.parents[call]:
+        case syntax.Assign(targets=[syntax.AssignTarget(target=syntax.Tuple(elements=elements))]) if call.args:
+            told = last_name(elements[2].value) if len(elements) in _TOLD_BY_STEP else None
+            return told is not None and _END.search(told) is not None
+    return False
 
 
 def _is_environment(script: Script, expression: syntax.BaseExpression, depth: int) -> bool:
