@@ -458,21 +458,22 @@ class Imports:
 
     def _leads(self, path: str) -> Iterator[str]:
         """The files that define what a file imports."""
-        for name in self._names(path):
+        names = self._names(path)
+        taken_from = {name.rpartition(".")[0] for name in names}
+        for name in names:
             target = self._file(path, name)
             if target is None:
                 continue
             yield target
-            folder, end, _ = target.rpartition("__init__.py")
-            if end:
-                defining = self._defining(self._project(target))
-                last = name.rpartition(".")[2]
-                is_package = folder.rstrip(os.sep).rpartition(os.sep)[2] == last
-                taken = (
-                    (each.decode("utf-8", "replace") for each in self._disk.written_names(path)) if is_package else (last,)
-                )
-                within = [each for one in taken for each in defining.get(one, ()) if each.startswith(folder)]
-                yield from within if within or is_package else defining.get(last, ())
+            folder, is_package, _ = target.rpartition("__init__.py")
+            if is_package and name not in taken_from:
+                defining, last = self._defining(self._project(target)), name.rpartition(".")[2]
+                if folder.endswith(f"{os.sep}{last}{os.sep}"):
+                    written = (each.decode("utf-8", "replace") for each in self._disk.written_names(path))
+                    yield from (each for one in written for each in defining.get(one, ()) if each.startswith(folder))
+                else:
+                    found = defining.get(last, ())
+                    yield from [each for each in found if each.startswith(folder)] or found
 
     def _defining(self, project: _Project) -> dict[str, list[str]]:
         """The files of a project that define something of a name, by the name."""
