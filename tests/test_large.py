@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from speedlint.disk import Disk
+from speedlint.program.imports import Imports, Known
 from tests.conftest import Project
 
 STEP = """
@@ -119,6 +121,40 @@ def test_in_a_large_project_a_script_is_told_the_same_alone_as_with_all_others(p
     both = project.run("check", "--format", "json", "script2.py", "script3.py")
     assert json.loads(both.stdout)["findings"] == alone
     assert [each["code"] for each in project.findings("parts/told.py")] == ["SPD301"]
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted"),
+    [
+        ({"nets/__init__.py": "from .one import One\nfrom .two import Two\n"}, {"nets/__init__.py", "nets/one.py"}),
+        (
+            {"nets/__init__.py": "from .one import *\nfrom .two import *\n"},
+            {"nets/__init__.py", "nets/one.py", "nets/two.py"},
+        ),
+        (
+            {"nets/__init__.py": "from importlib import import_module\nfor it in NAMES:\n    import_module(f'nets.{it}')"},
+            {"nets/__init__.py", "nets/one.py", "nets/two.py"},
+        ),
+        ({"nets/__init__.py": "from parts import One\n", "parts.py": "class One: pass\n"}, {"nets/__init__.py", "parts.py"}),
+        (
+            {"nets/__init__.py": "", "train.py": "import nets\n\nnets.one.One()\n"},
+            {"nets/__init__.py", "nets/one.py"},
+        ),
+        ({"nets/__init__.py": "", "also.py": "import train\nfrom nets.two import Two\n"}, {"also.py", "nets/two.py"}),
+    ],
+)
+def test_what_leads_to_a_script_and_where_it_leads(project: Project, files: dict[str, str], wanted: set[str]) -> None:
+    project.write("pyproject.toml", "")
+    project.write("nets/one.py", "class One:\n    pass\n")
+    project.write("nets/two.py", "class Two:\n    pass\n")
+    project.write("train.py", "from nets import One\n" if "also.py" not in files else "")
+    project.write("apart.py", "from nets import One, Two\n")
+    for name, text in files.items():
+        project.write(name, text)
+    found = Imports(Disk(), Known()).led_to([project.root / "train.py"])
+    named = {str(each.relative_to(project.root)) for each in found}
+    assert wanted <= named
+    assert not {"apart.py", *(("nets/two.py",) if "nets/two.py" not in wanted else ())} & named
 
 
 BASE = """

@@ -22,6 +22,8 @@ from speedlint.torch import library
 
 _WEAK_MARKS = ("requirements.txt", "README.md", "README.rst", "environment.yml")
 """What also lies in folders of a project: with Python files right above, the project goes on there."""
+_MOST_OF_NAME = 8
+"""Files that define something of one name, up to which it is not asked which of them a package takes it from."""
 _MOST_FOLDERS = 3
 """Folders of packages, one in the other, between a file and the one that imports it."""
 _ENTRY_POINTS = ("pyproject.toml", "setup.py", "setup.cfg")
@@ -449,31 +451,44 @@ class Imports:
         """Some files, those that import them, through others too, and those of their project that these are led to by the
         names that they import: of a package, the files that define what is taken from it, not all that it holds."""
         starts = _closure(map(str, paths), self._importers)
-        found = _closure(starts, lambda each: self._leads(each) if each in starts or not self._only_hands_on(each) else ())
+        found = _closure(starts, lambda each: self._leads(each, each not in starts and self._only_hands_on(each)))
         return frozenset(map(self._path, found))
 
     def _only_hands_on(self, path: str) -> bool:
         """Whether a file is a package's own that only gives names to what its modules define."""
         return path.endswith("__init__.py") and not self._disk.defined_names(path)
 
-    def _leads(self, path: str) -> Iterator[str]:
-        """The files that define what a file imports."""
+    def _leads(self, path: str, only_whole: bool) -> Iterator[str]:
+        """The files that define what a file imports; of one that hands names on ``only_whole`` modules, of which it takes
+        all names or which it finds by their own: what they define may be known by a register."""
         names = self._names(path)
-        taken_from = {name.rpartition(".")[0] for name in names}
-        for name in names:
-            target = self._file(path, name)
-            if target is None:
+        bases = {name: _base(name) for name in names}
+        taken_from = frozenset(bases.values())
+        for name, base in bases.items():
+            if "*" in name:
+                yield from self._modules_of(path, name)
+            elif only_whole and (name in taken_from or base in bases):
                 continue
-            yield target
-            folder, is_package, _ = target.rpartition("__init__.py")
-            if is_package and name not in taken_from:
-                defining, last = self._defining(self._project(target)), name.rpartition(".")[2]
-                if folder.endswith(f"{os.sep}{last}{os.sep}"):
-                    written = (each.decode("utf-8", "replace") for each in self._disk.written_names(path))
-                    yield from (each for one in written for each in defining.get(one, ()) if each.startswith(folder))
-                else:
-                    found = defining.get(last, ())
-                    yield from [each for each in found if each.startswith(folder)] or found
+            elif (target := self._file(path, name)) is not None:
+                yield target
+                if name not in taken_from:
+                    yield from self._used_of(path, target)
+            elif base in bases and (package := self._file(path, base)) is not None:
+                yield from self._defining_within(package, name.rpartition(".")[2])
+
+    def _used_of(self, path: str, target: str) -> Iterator[str]:
+        """The files of a package that define something whose name a file holds, which imports the package as a whole."""
+        folder, is_package, _ = target.rpartition("__init__.py")
+        if is_package:
+            defining = self._defining(self._project(target))
+            written = (each.decode("utf-8", "replace") for each in self._disk.written_names(path))
+            yield from (each for name in written for each in defining.get(name, ()) if each.startswith(folder))
+
+    def _defining_within(self, package: str, name: str) -> list[str]:
+        """The files that define something of a name which is taken from a package: of many those below its folder."""
+        found = self._defining(self._project(package)).get(name, [])
+        within = [each for each in found if each.startswith(package.removesuffix("__init__.py"))]
+        return within if within and len(found) > _MOST_OF_NAME else found
 
     def _defining(self, project: _Project) -> dict[str, list[str]]:
         """The files of a project that define something of a name, by the name."""
@@ -642,6 +657,12 @@ def _reached(paths: Iterable[str], edges: Mapping[str, Sequence[str]]) -> list[s
         found.update(dict.fromkeys(new))
         todo.extend(new)
     return list(found)
+
+
+def _base(name: str) -> str:
+    """What a name is taken from: ``a`` of ``a.b``, ``..`` of ``..b``."""
+    base = name[: len(name) - len(name.rpartition(".")[2])]
+    return base.rstrip(".") or base
 
 
 def _closure(paths: Iterable[str], edges: Callable[[str], Iterable[str]]) -> set[str]:
