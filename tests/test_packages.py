@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import Project
+from tests.test_large import STEP
 
 TRAIN = """
 import torch
@@ -145,19 +146,6 @@ def test_modules_that_take_their_base_from_the_package_that_imports_them(
     assert all(each["fix"] is None for each in found)
 
 
-STEPS = """
-import torch
-from {module} import log
-
-model = torch.nn.Linear(4, 1).cuda()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(99):
-    loss = model(torch.randn(2, 4, device="cuda")).mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    log(loss)
-"""
 WAITS = "def log(loss):\n    return loss.item()\n"
 
 
@@ -179,5 +167,5 @@ def test_a_folder_that_nothing_marks_is_one_project(
     (project.root / "speedlint.toml").write_text("select = ['SPD311']\n")
     for name, text in files.items():
         project.write(name, text)
-    project.write("train.py", STEPS.format(module=module))
+    project.write("train.py", STEP.replace("from shared", f"from {module}").replace("print(loss.item())", "log(loss)"))
     assert [each["code"] for each in project.findings("train.py")] == codes

@@ -75,8 +75,6 @@ _DEEPEST_DEVICE = 4
 _MANY_PARTS = 64
 """Parts of a sequence or a mapping from which on it is worth it to remember that all have been looked at."""
 _MOST_ORIGINS = 100
-_MOST_NAMED = 32
-"""Variables and classes in one list whose values are asked for: a longer one names all that a library has."""
 
 
 def _is_conjunct(script: Script, part: syntax.Node, branch: syntax.If) -> bool:
@@ -170,8 +168,6 @@ class Roles:
 
     def _sequence(self, node: syntax.Tuple | syntax.List | syntax.Set) -> Value:
         if any(isinstance(element, syntax.StarredElement) for element in node.elements):
-            return Value(Role.SEQUENCE)
-        if sum(not isinstance(element.value, _LITERALS) for element in node.elements) > _MOST_NAMED:
             return Value(Role.SEQUENCE)
         items = tuple(self.evaluate(element.value) for element in node.elements)
         return Value(Role.SEQUENCE, items=items, element=join(items))
